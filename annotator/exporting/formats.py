@@ -8,7 +8,7 @@ import threading
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryFile
@@ -19,7 +19,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 
 from annotator.exporting.columns import Row, Type
 from annotator.exporting.copied import Lines
-from annotator.exporting.spreadsheets import csv_lines
+from annotator.exporting.spreadsheets import csv_of_cells
 from annotator.importing.decoders import PASSED_ON
 from annotator.models import Project
 
@@ -48,7 +48,7 @@ class WriterFailed(Exception):
 def encoded(rows: Iterable[Row], columns: Mapping[str, Type], *, format: str, gzip: bool = False) -> Iterator[bytes]:
     """Yields the rows as the bytes of a file."""
     if format == "csv":
-        parts = csv_lines(_flat(rows, columns), _flat_columns(columns))
+        parts = csv_of_cells(_cells(rows, columns), _flat_columns(columns))
     elif format == "parquet":
         parts = _parquet(rows, columns)
     elif format == "json":
@@ -72,11 +72,15 @@ def json_lines(rows: Iterable[Row]) -> Iterator[bytes]:
     return rows.lines if isinstance(rows, Lines) else map(_line, rows)
 
 
-def _line(row: Row) -> bytes:
+def _json(value: Any) -> bytes:
     try:
-        line = orjson.dumps(row, _ENCODER.default, orjson.OPT_PASSTHROUGH_DATETIME)
+        return orjson.dumps(value, _ENCODER.default, orjson.OPT_PASSTHROUGH_DATETIME)
     except orjson.JSONEncodeError:  # such as whole numbers of more than 64 bits
-        line = _ENCODER.encode(row).encode()
+        return _ENCODER.encode(value).encode()
+
+
+def _line(row: Row) -> bytes:
+    line = _json(row)
     if not line.isascii():
         for character, escaped in _LINE_ENDS.items():
             line = line.replace(character, escaped)
@@ -113,19 +117,23 @@ def _flat_columns(columns: Mapping[str, Type]) -> list[str]:
     return flat
 
 
-def _flat(rows: Iterable[Row], columns: Mapping[str, Type]) -> Iterator[Row]:
-    """Turns objects into columns of their own, and lists into JSON texts."""
-    objects = [name for name, kind in columns.items() if isinstance(kind, Mapping)]
-    parts = [kind if isinstance(kind, Mapping) else {name: kind} for name, kind in columns.items()]
-    lists = [name for part in parts for name, kind in part.items() if not isinstance(kind, str)]
+def _cells(rows: Iterable[Row], columns: Mapping[str, Type]) -> Iterator[list[Any]]:
+    """Yields each row's values in the order of `_flat_columns`: lists become JSON texts."""
+    keys = {name: list(kind) if isinstance(kind, Mapping) else None for name, kind in columns.items()}
+    kinds = chain.from_iterable(kind.values() if isinstance(kind, Mapping) else [kind] for kind in columns.values())
+    lists = [place for place, kind in enumerate(kinds) if not isinstance(kind, str)]
     for row in rows:
-        flat = dict(row)
-        for name in objects:
-            flat |= flat.pop(name, None) or {}
-        for name in lists:
-            if flat.get(name) is not None:
-                flat[name] = _ENCODER.encode(flat[name])
-        yield flat
+        cells: list[Any] = []
+        for name, parts in keys.items():
+            value = row.get(name)
+            if parts is None:
+                cells.append(value)
+            else:
+                cells += map((value or {}).get, parts)
+        for place in lists:
+            if cells[place] is not None:
+                cells[place] = _json(cells[place]).decode()
+        yield cells
 
 
 def gzipped(parts: Iterable[bytes]) -> Iterator[bytes]:

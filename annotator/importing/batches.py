@@ -171,7 +171,7 @@ def record(import_row: Import, result: ImportResult, *, file_hash: str, file_byt
         result.import_id = import_row.pk
         scans.scan_later()
     if result.created >= COUNTED_FROM:
-        take_statistics(Task, Response, Label, Assignment, Annotation, Rating)
+        take_statistics(Task, Response, Label, Assignment, Annotation, Rating, added=result.created)
     if not result.created and not result.existing:
         return
     counts = {"created": result.created, "existing": result.existing, "rejected": result.rejected_total}

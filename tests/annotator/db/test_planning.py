@@ -20,3 +20,20 @@ def test_a_table_that_has_just_been_filled_is_counted(project: Project) -> None:
         make_task(project)
     take_statistics(Task)
     assert known_rows() == Task.objects.count() == 3
+
+
+@pytest.mark.django_db
+def test_a_large_table_to_which_little_was_added_is_left_alone(project: Project) -> None:
+    make_tasks(project, 10)
+    take_statistics(Task)
+    make_tasks(project, 1)
+    take_statistics(Task, added=1)
+    assert known_rows() == 10
+    take_statistics(Task, added=2)
+    assert known_rows() == 11
+    take_statistics(added=2)
+
+
+def make_tasks(project: Project, number: int) -> None:
+    for _ in range(number):
+        make_task(project)

@@ -4,8 +4,9 @@
 `batches` stores them, `jobs` does all of it in the light worker, and `withdrawal` takes a whole import back.
 """
 
-from annotator.importing.batches import ImportResult, TakenBack, import_rows
+from annotator.importing.batches import import_rows
 from annotator.importing.expansion_limits import UnreadableFile
+from annotator.importing.results import ImportResult, TakenBack
 from annotator.importing.withdrawal import AlreadyRated, Withdrawal, take_back, withdrawal_preview
 
 __all__ = [

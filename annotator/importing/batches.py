@@ -9,7 +9,6 @@ from itertools import islice
 from typing import IO, Any
 
 import orjson
-from django.conf import settings
 from django.db import transaction
 
 from annotator import audit
@@ -23,13 +22,13 @@ from annotator.importing.imported_ratings import write_annotations, write_labels
 from annotator.importing.layouts import read_tasks
 from annotator.importing.mappings import ColumnMapping, mapped_rows
 from annotator.importing.reading_ahead import read_ahead
+from annotator.importing.results import Batch, ImportResult, Journal, TakenBack
 from annotator.importing.rows import Placed, Rejected, Rules, TaskRow
 from annotator.importing.segment_sheets import with_responses
 from annotator.importing.sources import read_rows
 from annotator.models import Annotation, Assignment, Import, Label, Project, Rating, Response, Task, User
 from annotator.pii import scans
 from annotator.projects.archive import require_in_use
-from annotator.refusals import Refusal
 from annotator.storage import disk_space
 
 BATCH = 5000
@@ -38,61 +37,6 @@ COUNTED_FROM = 1_000
 """New tasks after which PostgreSQL looks at the tables: until it does, the first exports read them row by row."""
 UNLABELLED_FIRST = -1
 """Priority of tasks that arrive with labels, so that the queue serves unlabelled tasks before them."""
-
-
-class TakenBack(Refusal):
-    """Somebody took the import back while it was running, so the rest of the file is not read."""
-
-    code = "taken_back"
-
-    def __init__(self) -> None:
-        super().__init__("The import was taken back while it was running. To get its tasks, import the file again.")
-
-
-@dataclass
-class ImportResult:
-    """How many tasks are new, how many existed before, which rows were refused and why, and which layouts occurred.
-
-    `rejected` holds the first IMPORT_ERRORS_REPORTED of `rejected_total` rows. `import_id` names the Import row of the
-    file; it is None after a dry run, and for a file that made no task.
-    """
-
-    created: int = 0
-    existing: int = 0
-    rejected: list[Rejected] = field(default_factory=list)
-    rejected_total: int = 0
-    layouts: set[str] = field(default_factory=set)
-    import_id: int | None = field(default=None, compare=False)
-
-    def reject(self, rows: Sequence[Rejected]) -> None:
-        # All refusals are counted, few are kept: a file of nothing but bad rows must not fill the memory.
-        room = settings.IMPORT_ERRORS_REPORTED - len(self.rejected)
-        self.rejected += sorted(rows, key=lambda row: row.line)[: max(room, 0)]
-        self.rejected_total += len(rows)
-
-
-@dataclass(frozen=True)
-class Batch:
-    """What one batch came to. `rows` is the number of tasks and refusals of the file that it used up."""
-
-    rows: int
-    created: int
-    existing: int
-    refused: Sequence[Rejected]
-    layouts: frozenset[str]
-
-
-class Journal:
-    """Is told about every batch, so that an import can be followed, and resumed. This one forgets everything.
-
-    An error that it raises ends the import; one that `note` raises also undoes the batch.
-    """
-
-    rows_done = 0
-    """The first tasks and refusals of the file, which an earlier attempt has finished with."""
-
-    def note(self, batch: Batch) -> None:
-        """Is called in the transaction of the batch; in a dry run after it was rolled back."""
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,13 @@ from annotator.background import heartbeats
 from annotator.background.failures import safe_text
 from annotator.db import locks
 from annotator.db.clock import database_now
-from annotator.importing.batches import Batch, ImportResult, Journal, record, write_batches
+from annotator.importing.batches import record, write_batches
 from annotator.importing.expansion_limits import Incoming
 from annotator.importing.jobs import fetching
 from annotator.importing.jobs.files import file_of, remove_files
 from annotator.importing.jobs.uploads import NotStartable
 from annotator.importing.mappings import read_mapping
+from annotator.importing.results import Batch, ImportResult, Journal
 from annotator.importing.rows import Rules
 from annotator.models import Import, ImportJob, ImportJobError
 from annotator.refusals import Refusal

@@ -6,6 +6,7 @@ These are HelpSteer2's rules (arXiv 2406.08673, section 2.1 and appendix G). No 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import combinations
 from math import floor
 
@@ -206,13 +207,17 @@ def shared_aspects(rated: Sequence[Rated]) -> tuple[str, ...]:
 
 def most_similar(strengths: Sequence[int], rules: Rules) -> tuple[int, ...]:
     """Returns the places of the `keep` strengths that are closest to each other, the earliest of equally close ones."""
+    return _closest(tuple(strengths), rules.keep)
 
+
+@lru_cache(maxsize=4096)  # a few raters on a short scale: the same strengths come again and again
+def _closest(strengths: tuple[int, ...], keep: int) -> tuple[int, ...]:
     def closeness(chosen: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
         values = [strengths[index] for index in chosen]
         squares = sum((a - b) ** 2 for a, b in combinations(values, 2))
         return (max(values) - min(values), squares, chosen)
 
-    return min(combinations(range(len(strengths)), min(rules.keep, len(strengths))), key=closeness)
+    return min(combinations(range(len(strengths)), min(keep, len(strengths))), key=closeness)
 
 
 def agreed_preference(strengths: Sequence[int], rules: Rules) -> int | None:

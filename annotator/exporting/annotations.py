@@ -1,10 +1,9 @@
 """The layouts of annotations: what each rater has said, by response, and with all responses side by side."""
 
 from collections.abc import Iterator, Mapping
-from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
+from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Case, F, Func, JSONField, Max, OuterRef, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
 
@@ -21,10 +20,9 @@ from annotator.exporting.columns import (
 )
 from annotator.exporting.copied import Lines, copied, moment, named_tiers, numbers_object, response_name
 from annotator.exporting.filters import Filters
-from annotator.models import Project, Response, Verdict
+from annotator.models import Annotation, Project, Rating, Response, Verdict
 from annotator.projects.pseudonyms import name_of
 
-_verdict = Verdict.objects.filter(assignment=OuterRef("annotation__assignment")).order_by("-pk").values("decision")[:1]
 _OF_ANNOTATION = {
     "preference": INTEGER,
     "justification": TEXT,
@@ -60,15 +58,7 @@ def annotation_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -
         "safe",
         "unsafe_category",
         "response__position",
-        "annotation__preference",
-        "annotation__justification",
-        "annotation__active_seconds",
-        "annotation__guideline_version",
-        "annotation__origin",
-        moment("annotation__submitted_at"),
-        "annotation__assignment__counts",
-        Coalesce(Subquery(_verdict), Value("")),
-        "annotation__assignment__extra",
+        *_of_annotation("annotation__"),
         named_tiers("annotation__ranking"),
         "annotation__domain",
         "annotation__language",
@@ -78,6 +68,19 @@ def annotation_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -
         *(_OF_SEGMENTS.values() if by_segments else ()),
     )
     return copied(project, rows, list(annotation_columns(project)), task="response__task", among=filters.among)
+
+
+def _of_annotation(path: str) -> list[Any]:
+    """Returns the columns of `_OF_ANNOTATION`; `path` leads from a row to its annotation, such as "annotation__"."""
+    verdicts = Verdict.objects.filter(assignment=OuterRef(f"{path}assignment")).order_by("-pk")
+    written = ("preference", "justification", "active_seconds", "guideline_version", "origin")
+    return [
+        *(F(f"{path}{name}") for name in written),
+        moment(f"{path}submitted_at"),
+        F(f"{path}assignment__counts"),
+        Coalesce(Subquery(verdicts.values("decision")[:1]), Value("")),
+        F(f"{path}assignment__extra"),
+    ]
 
 
 _COMMENTS = """(SELECT json_agg(json_build_object('start', c->0, 'end', c->1, 'text', c->2) ORDER BY place)
@@ -121,14 +124,30 @@ def wide_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iter
 
     Responses count from 1, as they were imported.
     """
-    for _, group in groupby(annotation_rows(project, filters, unseen), key=itemgetter("task", "annotator")):
-        rows = list(group)
-        head = {name: rows[0][name] for name in ("task", "annotator", "revision", *_OF_ANNOTATION, "ranking")}
-        for row in rows:
-            number = row["position"] + 1
-            head[f"response_{number}"] = row["response"]
-            head |= {f"{key}_{number}": score for key, score in row["scores"].items()}
-        yield head
+    of_tasks = filters.of_tasks(Annotation.objects.current(), project, "assignment__task__")
+    annotations = filters.of_time(of_tasks, "submitted_at").filter(assignment__task__project=project)
+    ratings = Rating.objects.filter(annotation=OuterRef("pk")).order_by("response__position")
+    said = [F("response__position"), response_name("response__"), numbers_object("scores", project.attribute_keys())]
+    by_response = Func(*said, function="json_build_array", output_field=JSONField())
+    rows = (
+        annotations.exclude(assignment__task__in=unseen)
+        .order_by("assignment__task", "pk")
+        .values_list(
+            "assignment__task__external_id",
+            name_of("assignment__annotator", "assignment__task__project"),
+            "revision",
+            *_of_annotation(""),
+            named_tiers("ranking"),
+            ArraySubquery(ratings.values_list(by_response)),
+        )
+    )
+    names = ["task", "annotator", "revision", *_OF_ANNOTATION, "ranking", "ratings"]
+    for row in copied(project, rows, names, task="assignment__task", among=filters.among):
+        if ratings := row.pop("ratings"):
+            for position, response, scores in ratings:
+                row[f"response_{position + 1}"] = response
+                row |= {f"{key}_{position + 1}": score for key, score in scores.items()}
+            yield row
 
 
 def wide_columns(project: Project) -> Mapping[str, Type]:

@@ -3,15 +3,16 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from django.contrib.postgres.aggregates import ArrayAgg
-from django.db.models import F, Q, QuerySet, Value
-from django.db.models.fields.json import KeyTransform
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import Exists, F, Func, JSONField, OuterRef, QuerySet
 
-from annotator.exporting.columns import INTEGER, NUMBER, TEXT, TIME, Row, Type, counted_ratings, current_ratings
+from annotator.exporting.columns import INTEGER, NUMBER, TEXT, TIME, Row, Type, counted_ratings
 from annotator.exporting.copied import Lines, copied, moment, numbers_of, prompt_text, response_name
 from annotator.exporting.filters import Filters
 from annotator.importing.prompts import is_held_out
-from annotator.models import Label, Project
+from annotator.models import Label, Project, Rating, Response
+
+_BY_RATER = "_by_rater"  # no attribute's key begins with a line
 
 
 def helpsteer2_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Lines:
@@ -81,40 +82,29 @@ def count_labels(project: Project, filters: Filters) -> int:
     return int(_labels(project, filters).order_by().count())
 
 
-def disagreement_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Lines:
-    """Reads a row for each rated response. Each attribute is a list with one rating for each rater that counts.
+def disagreement_rows(project: Project, filters: Filters, unseen: QuerySet[Any], **more: Any) -> Iterator[Row]:
+    """Yields a row for each rated response. Each attribute is a list with one rating for each rater that counts.
 
     The raters have the same order in all lists of a row. A time selects the responses that were rated in it, and their
-    lists are complete.
+    lists are complete. `more` are further columns of the responses by name.
     """
-    rows, names = disagreement_query(project, filters, unseen)
-    return copied(project, rows, names, task="response__task", among=filters.among)
-
-
-def disagreement_query(
-    project: Project, filters: Filters, unseen: QuerySet[Any], **more: Any
-) -> tuple[QuerySet[Any, Any], list[str]]:
-    """Returns the query of `disagreement_rows` and the names of its columns; `more` are further columns by name."""
-    ratings = current_ratings(project, filters, unseen).filter(annotation__assignment__counts=True)
-    if filters.ask_for_a_time():
-        news = filters.of_time(ratings, "annotation__submitted_at")
-        ratings = ratings.filter(response__in=news.values("response"))
     keys = project.attribute_keys()
-    lists = {
-        f"list_{number}": ArrayAgg(
-            KeyTransform(key, "scores"),
-            filter=Q(scores__has_key=key),
-            order_by=("annotation__submitted_at", "annotation"),
-            default=Value([]),
-        )
-        for number, key in enumerate(keys)
-    }
-    others = {f"more_{number}": column for number, column in enumerate(more.values())}
-    by_response = ratings.annotate(prompt=prompt_text("response__task__conversation"), **others).values(
-        "prompt", "response__text", *others
+    responses = filters.of_tasks(Response.objects.filter(task__project=project), project, "task__")
+    # Without this, the texts of responses that nobody has rated would be read in vain.
+    responses = responses.filter(Exists(Rating.objects.filter(response=OuterRef("pk")))).exclude(task__in=unseen)
+    counted = Rating.objects.filter(annotation__is_current=True, annotation__assignment__counts=True)
+    if filters.ask_for_a_time():
+        responses = responses.filter(pk__in=filters.of_time(counted, "annotation__submitted_at").values("response"))
+    of_response = counted.filter(response=OuterRef("pk")).order_by("annotation__submitted_at", "annotation")
+    # One list of scores for each rater: PostgreSQL would sort the ratings once for each attribute's list.
+    by_rater = Func(*numbers_of("scores", keys), function="json_build_array", output_field=JSONField())
+    rows = responses.order_by("task", "position").values_list(
+        prompt_text("task__conversation"), "text", ArraySubquery(of_response.values_list(by_rater)), *more.values()
     )
-    rows = by_response.annotate(**lists).values_list("prompt", "response__text", *lists, *others)
-    return rows.order_by("response__task", "response__position"), ["prompt", "response", *keys, *more]
+    for row in copied(project, rows, ["prompt", "response", _BY_RATER, *more], task="task", among=filters.among):
+        if scores := row.pop(_BY_RATER):
+            lists = zip(keys, zip(*scores, strict=True), strict=True)
+            yield row | {key: [score for score in given if score is not None] for key, given in lists}
 
 
 def disagreement_columns(project: Project) -> Mapping[str, Type]:

@@ -3,7 +3,7 @@
 They have HelpSteer2's columns, and ids by which rows of different configurations and of later releases are joined.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from django.db.models import F
 
 from annotator.exporting import labels, preferences
 from annotator.exporting.columns import TEXT, Row, Type
-from annotator.exporting.copied import Lines, copied, response_name
+from annotator.exporting.copied import copied, response_name
 from annotator.exporting.filters import EVERYTHING
 from annotator.importing.prompts import is_held_out
 from annotator.models import Project
@@ -55,15 +55,15 @@ def one_moment() -> Iterator[None]:
 
 def _labels(project: Project) -> Generator[Placed]:
     ids = {"task": F("response__task__external_id"), "response_id": response_name("response__")}
-    rows, names = labels.helpsteer2_query(project, EVERYTHING, **ids, label_source=F("source"), **_places())
+    rows, names = labels.helpsteer2_query(project, EVERYTHING, **ids, label_source=F("source"), **_places("response__"))
     yield from _placed(project, copied(project, rows, names, task="response__task", sparse=True))
 
 
 def _disagreements(project: Project) -> Generator[Placed]:
-    ids = {"task": F("response__task__external_id"), "response_id": response_name("response__")}
+    ids = {"task": F("task__external_id"), "response_id": response_name("")}
     # A release is read by everybody. Whoever is rating one of its tasks is kept from it where it is downloaded.
-    rows, names = labels.disagreement_query(project, EVERYTHING, tasks_held_by(None), **ids, **_places())
-    yield from _placed(project, copied(project, rows, names, task="response__task"))
+    rows = labels.disagreement_rows(project, EVERYTHING, tasks_held_by(None), **ids, **_places(""))
+    yield from _placed(project, rows)
 
 
 def _preferences(project: Project) -> Generator[Placed]:
@@ -71,12 +71,12 @@ def _preferences(project: Project) -> Generator[Placed]:
         yield Placed(task.pk, task.language, _split(project, task.prompt_hash), {**row, "task": task.name})
 
 
-def _places() -> dict[str, F]:
+def _places(path: str) -> dict[str, F]:
     of_task = {_TASK: "", _PROMPT: "__prompt_hash", _LANGUAGE: "__language"}
-    return {name: F(f"response__task{field}") for name, field in of_task.items()}
+    return {name: F(f"{path}task{field}") for name, field in of_task.items()}
 
 
-def _placed(project: Project, rows: Lines) -> Generator[Placed]:
+def _placed(project: Project, rows: Iterable[Row]) -> Generator[Placed]:
     for row in rows:
         yield Placed(row.pop(_TASK), row.pop(_LANGUAGE), _split(project, row.pop(_PROMPT)), row)
 

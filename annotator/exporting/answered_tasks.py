@@ -1,9 +1,10 @@
 """Reads tasks whole, with texts, labels in force, preference, pairs and votes, for layouts with a row for each task."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from django.core.exceptions import EmptyResultSet
@@ -15,12 +16,13 @@ from annotator.exporting.parts import copied_lines, in_parts
 from annotator.models import TIE, Project, Task
 from annotator.models.label import IN_FORCE_OF_RESPONSE
 
+# Named tuples: of each task a dozen of these are made, and a frozen dataclass takes several times as long to make.
 
-@dataclass(frozen=True)
-class Answer:
-    """A response; `means` is its label in force, empty if it has none. `name` is its id as imported, or its number.
 
-    `feedback` is what came with its file about it, if the statement reads it.
+class Answer(NamedTuple):
+    """A response. `name` is its id as imported, or its number; `means` is its label in force, empty if it has none.
+
+    `means` and `feedback`, which is what came with its file about it, are empty where they are not read.
     """
 
     pk: int
@@ -31,8 +33,7 @@ class Answer:
     feedback: Any = None
 
 
-@dataclass(frozen=True)
-class Vote:
+class Vote(NamedTuple):
     """What one rater who counts prefers, and why. `feedback` is that on each response, if the statement reads it."""
 
     strength: int
@@ -42,8 +43,7 @@ class Vote:
     feedback: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class RatedBy:
+class RatedBy(NamedTuple):
     """One current annotation, whether it counts or not, with its rater's pseudonym.
 
     `scores` are those of each response, by its position.
@@ -56,12 +56,11 @@ class RatedBy:
     scores: Sequence[tuple[int, dict[str, int]]]
 
 
-@dataclass(frozen=True)
-class AnsweredTask:
+class AnsweredTask(NamedTuple):
     """A task. `preference` and `pairs` are those in force: the reviewer's, else the raters', else the imported ones.
 
-    `pairs` are ids of responses, the better one first. `votes` are in the order of submission; they and `ratings` are
-    empty where they are not read. `dropped` says that the raters' answers are too far apart for a label.
+    `pairs` are ids of responses, the better one first. `votes` are in the order of submission; they, `ratings` and
+    `metadata` are empty where they are not read. `dropped` says that the raters' answers are too far apart for a label.
     """
 
     pk: int
@@ -81,19 +80,31 @@ class AnsweredTask:
 # Everything is looked up task by task, as in the snapshots (rewards/snapshots/lines.py). One JSON value for each task
 # takes less time to send and to decode than a row of columns.
 _SELECT = """
-SELECT json_build_array(t.id, t.external_id, {conversation}, t.prompt_hash, t.language, t.metadata::text,
+SELECT json_build_array(t.id, t.external_id, {conversation}, t.prompt_hash, t.language, {metadata},
     t.imported_preference, c.preference, c.pairs, coalesce(c.dropped_because, '') <> '', a.preference, a.ranking,
-    (SELECT json_agg(json_build_array(r.id, r.external_id, r.position, r.model, {text}, l.means, {kept})
+    (SELECT json_agg(json_build_array(r.id, r.external_id, r.position, r.model, {text}, {means}, {kept})
                       ORDER BY r.position)
-     FROM annotator_response r LEFT JOIN LATERAL ({in_force}) l ON true WHERE r.task_id = t.id),
+     FROM annotator_response r {labels} WHERE r.task_id = t.id),
     {votes}, {ratings})
-FROM ({exported}) e (id) JOIN annotator_task t ON t.id = e.id
+FROM ({exported}) t ({columns})
 LEFT JOIN LATERAL (SELECT * FROM annotator_consensus c WHERE c.task_id = t.id LIMIT 1) c ON true
 LEFT JOIN LATERAL (
     SELECT * FROM annotator_adjudication a WHERE a.task_id = t.id AND a.is_current LIMIT 1
 ) a ON true
 WHERE {condition} ORDER BY t.id
 """
+_COLUMNS = (
+    "id",
+    "project_id",
+    "external_id",
+    "conversation",
+    "prompt_hash",
+    "language",
+    "metadata",
+    "imported_preference",
+)
+_LONG_NUMBER = re.compile(r"\d{19}")
+_LABELS = f"LEFT JOIN LATERAL ({IN_FORCE_OF_RESPONSE}) l ON true"
 _VOTES = """(
     SELECT json_agg(json_build_array(n.preference, n.justification{written}) ORDER BY n.submitted_at, n.id)
     FROM annotator_assignment s JOIN annotator_annotation n ON n.assignment_id = s.id
@@ -115,24 +126,23 @@ _RATINGS = """(
 
 @dataclass(frozen=True)
 class Depth:
-    """What is read of each task: its texts, the votes, what the voters wrote on each response, and all ratings.
+    """What is read of each task besides its preferences: the texts, and what else a layout has a use for.
 
-    `kept` reads the feedback that came with the responses.
+    `written` reads what the voters wrote on each response, `ratings` what every rater said, whether it counts or not,
+    and `kept` the feedback that came with the responses.
     """
 
     texts: bool = True
-    votes: bool = True
+    labels: bool = False
+    votes: bool = False
     written: bool = False
     ratings: bool = False
+    metadata: bool = False
     kept: bool = False
 
 
-WHOLE = Depth()
-WITH_FEEDBACK = Depth(written=True)
-"""Reads what the raters wrote on each response as well, which takes longer."""
-WITH_RATINGS = Depth(votes=False, ratings=True)
-COUNTED = Depth(texts=False, votes=False)
-"""Reads neither texts nor votes: enough to count the tasks."""
+COUNTED = Depth(texts=False)
+"""Enough to count the tasks with a preference."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +159,7 @@ class Selection:
         return replace(self, exported=self.exported.exclude(pk__in=unseen))
 
 
-def answered_tasks(tasks: Selection, depth: Depth = WHOLE) -> Iterator[AnsweredTask]:
+def answered_tasks(tasks: Selection, depth: Depth) -> Iterator[AnsweredTask]:
     """Yields the tasks in the order of their ids, a part of the project at a time."""
 
     def of_part(first: int, end: int | None) -> Iterator[AnsweredTask]:
@@ -161,18 +171,21 @@ def answered_tasks(tasks: Selection, depth: Depth = WHOLE) -> Iterator[AnsweredT
 
 def _tasks(tasks: Selection, exported: QuerySet[Task], depth: Depth) -> Iterator[AnsweredTask]:
     try:
-        sql, values = exported.values("pk").query.sql_with_params()
+        sql, values = exported.values(*_COLUMNS).query.sql_with_params()
     except EmptyResultSet:  # the query's own conditions exclude everything
         return
     in_time, times = _in_time("n.submitted_at", tasks.filters) if depth.ratings else ("", [])
     select = _SELECT.format(
         conversation="t.conversation" if depth.texts else "'[]'::json",
         text="r.text" if depth.texts else "''",
+        metadata="t.metadata::text" if depth.metadata else "NULL",
+        means="l.means" if depth.labels else "NULL",
+        labels=_LABELS if depth.labels else "",
         kept="r.metadata -> 'feedback'" if depth.kept else "NULL",
-        in_force=IN_FORCE_OF_RESPONSE,
         votes=_VOTES.format(written=_WRITTEN if depth.written else "") if depth.votes else "NULL",
         ratings=_RATINGS.format(in_time=in_time) if depth.ratings else "NULL",
         exported=sql,
+        columns=", ".join(_COLUMNS),
         condition=tasks.condition,
     )
     yield from map(_task, map(orjson.loads, copied_lines(select, [*times, *values, *tasks.values])))
@@ -248,8 +261,7 @@ def _task(row: Sequence[Any]) -> AnsweredTask:
         conversation=conversation,
         prompt_hash=prompt_hash,
         language=language,
-        # By the slower decoder, which keeps whole numbers of more than 64 bits as they are.
-        metadata={} if metadata in ("{}", None) else json.loads(metadata),
+        metadata=_metadata(metadata) if metadata else {},
         responses=[
             Answer(pk, imported_id or str(position + 1), model, text, means or {}, feedback)
             for pk, imported_id, position, model, text, means, feedback in responses or ()
@@ -260,6 +272,12 @@ def _task(row: Sequence[Any]) -> AnsweredTask:
         ratings=[RatedBy(*rating) for rating in ratings or ()],
         dropped=dropped,
     )
+
+
+def _metadata(text: str) -> dict[str, Any]:
+    # The slower decoder keeps whole numbers of more than 64 bits as they are.
+    metadata: dict[str, Any] = json.loads(text) if _LONG_NUMBER.search(text) else orjson.loads(text)
+    return metadata
 
 
 def _preference(settled: int | None, agreed: int | None, imported: int | None) -> int | None:

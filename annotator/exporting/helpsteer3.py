@@ -5,19 +5,14 @@ Its configurations are preference, feedback, edit and edit_quality (arXiv 2505.1
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from django.db.models import QuerySet
 
 from annotator.exporting.answered_tasks import (
-    COUNTED,
-    WHOLE,
-    WITH_FEEDBACK,
     AnsweredTask,
     Depth,
     Selection,
-    Vote,
     answered_tasks,
     preferred_or_kept_tasks,
     preferred_tasks,
@@ -33,15 +28,16 @@ from annotator.models.annotation import TIE
 _OF_EDITS: Mapping[Sequence[str], int] = {names: PREFERRED[names[0]] for names in RESPONSES if names[0] in PREFERRED}
 """The responses of the configurations of edits, and which of the two is better."""
 _PAIR = ("response1", "response2")
+_BY_RATER = ("feedback1", "feedback2")
 
 
 def helpsteer3_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[Row]:
     """Yields a row for each task of two responses with a preference, and for each that came with feedback."""
-    depth = replace(WITH_FEEDBACK if project.ask_feedback else WHOLE, kept=_has_come(project))
+    depth = Depth(votes=True, written=project.ask_feedback, metadata=True, kept=_has_come(project))
     for task, names in _shaped(project, _tasks(project, filters).without(unseen), depth):
         yield {
-            "domain": _most_named(vote.domain for vote in task.votes) or str(task.metadata.get("domain", "")),
-            "language": _most_named(vote.language for vote in task.votes) or _language(task),
+            "domain": _most_named([vote.domain for vote in task.votes]) or str(task.metadata.get("domain", "")),
+            "language": _most_named([vote.language for vote in task.votes]) or _language(task),
             "context": task.conversation,
             **{name: answer.text for name, answer in zip(names, task.responses, strict=True)},
             **_preferences(task, names),
@@ -61,7 +57,7 @@ def helpsteer3_columns(project: Project) -> Mapping[str, Type]:
 
 
 def count_helpsteer3(project: Project, filters: Filters) -> int:
-    depth = replace(COUNTED, kept=_has_come(project))
+    depth = Depth(texts=False, metadata=True, kept=_has_come(project))
     return sum(1 for _ in _shaped(project, _tasks(project, filters), depth))
 
 
@@ -108,14 +104,11 @@ def _preferences(task: AnsweredTask, names: Sequence[str]) -> Row:
     return {
         "overall_preference": preference,
         "individual_preference": [
-            {"score": vote.strength, "reasoning": vote.justification, **_by_rater(vote, came)}
+            {"score": vote.strength, "reasoning": vote.justification, **dict(zip(_BY_RATER, said, strict=False))}
             for vote, came in zip(votes, kept, strict=True)
+            for said in [vote.feedback or came]
         ],
     }
-
-
-def _by_rater(vote: Vote, came: Sequence[str]) -> Row:
-    return {f"feedback{number}": text for number, text in enumerate(vote.feedback or came, 1)}
 
 
 def _feedback(task: AnsweredTask, names: Sequence[str]) -> Row:
@@ -140,5 +133,5 @@ def _language(task: AnsweredTask) -> str:
 
 def _most_named(names: Iterable[str]) -> str:
     """Returns the name that most raters chose, the first one of several; empty if nobody chose one."""
-    counted = Counter(name for name in names if name)
-    return counted.most_common(1)[0][0] if counted else ""
+    chosen = [name for name in names if name]
+    return Counter(chosen).most_common(1)[0][0] if chosen else ""

@@ -11,8 +11,8 @@ from django.db.models import Max, QuerySet
 from annotator.consensus.rules import half_up
 from annotator.exporting.answered_tasks import (
     COUNTED,
-    WITH_RATINGS,
     AnsweredTask,
+    Depth,
     RatedBy,
     answered_tasks,
     compared_tasks,
@@ -34,7 +34,7 @@ def label_studio_rows(project: Project, filters: Filters, unseen: QuerySet[Any])
     Stars count from 1, as the levels do on pages.
     """
     keys = project.attribute_keys()
-    for task in answered_tasks(rated_tasks(project, filters).without(unseen), WITH_RATINGS):
+    for task in answered_tasks(rated_tasks(project, filters).without(unseen), Depth(ratings=True)):
         yield {
             "data": _texts(task) | {"task": task.name, "language": task.language},
             "annotations": [_annotation(rating, keys) for rating in task.ratings],
@@ -54,7 +54,7 @@ def count_rated_tasks(project: Project, filters: Filters) -> int:
 
 def argilla_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Iterator[Row]:
     """Yields a record for each task with a label or a preference, which become suggestions. Scores count from 1."""
-    for task in answered_tasks(compared_tasks(project, filters)):
+    for task in answered_tasks(compared_tasks(project, filters), Depth(labels=True)):
         if suggestions := _suggestions(task):
             yield {
                 "id": task.name,
@@ -74,7 +74,7 @@ def argilla_columns(project: Project) -> Mapping[str, Type]:
 
 
 def count_suggested(project: Project, filters: Filters) -> int:
-    tasks = answered_tasks(compared_tasks(project, filters), COUNTED)
+    tasks = answered_tasks(compared_tasks(project, filters), Depth(texts=False, labels=True))
     return sum(1 for task in tasks if _suggestions(task))
 
 

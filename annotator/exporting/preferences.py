@@ -1,6 +1,7 @@
 """The layouts of preferences: the rows of HelpSteer2, and what TRL and NeMo RL train on."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from django.db.models import QuerySet
@@ -9,7 +10,6 @@ from annotator.consensus.rankings import ranking_of
 from annotator.consensus.rules import Rules, most_similar
 from annotator.exporting.answered_tasks import (
     COUNTED,
-    WHOLE,
     AnsweredTask,
     Compared,
     Depth,
@@ -24,6 +24,8 @@ from annotator.exporting.filters import Filters
 from annotator.importing.prompts import is_held_out, prompt_from_messages
 from annotator.models import Project
 from annotator.models.annotation import PREFERENCE_STATEMENTS
+
+_VOTED, _COMPARED = Depth(votes=True), Depth(labels=True)
 
 
 def preference_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[Row]:
@@ -107,7 +109,7 @@ def dpo_columns(_project: Project) -> Mapping[str, Type]:
 
 
 def count_compared(project: Project, filters: Filters) -> int:
-    return sum(len(pairs) for _, pairs in _compared(project, filters, COUNTED))
+    return sum(len(pairs) for _, pairs in _compared(project, filters, replace(_COMPARED, texts=False)))
 
 
 def nemo_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Iterator[Row]:
@@ -130,14 +132,14 @@ def nemo_columns(_project: Project) -> Mapping[str, Type]:
 
 
 def count_told_apart(project: Project, filters: Filters) -> int:
-    return sum(1 for _ in _compared(project, filters, COUNTED))
+    return sum(1 for _ in _compared(project, filters, replace(_COMPARED, texts=False)))
 
 
 def _preferred_pairs(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[tuple[AnsweredTask, int]]:
-    return _with_preference(preferred_tasks(project, filters).without(unseen))
+    return _with_preference(preferred_tasks(project, filters).without(unseen), _VOTED)
 
 
-def _with_preference(tasks: Selection, depth: Depth = WHOLE) -> Iterator[tuple[AnsweredTask, int]]:
+def _with_preference(tasks: Selection, depth: Depth) -> Iterator[tuple[AnsweredTask, int]]:
     for task in answered_tasks(tasks, depth):
         if task.preference is not None and len(task.responses) == 2:
             yield task, task.preference
@@ -148,7 +150,7 @@ def _most_similar(task: AnsweredTask, rules: Rules) -> tuple[int, ...]:
 
 
 def _compared(
-    project: Project, filters: Filters, depth: Depth = WHOLE
+    project: Project, filters: Filters, depth: Depth = _COMPARED
 ) -> Iterator[tuple[AnsweredTask, list[Compared]]]:
     for task in answered_tasks(compared_tasks(project, filters), depth):
         if pairs := comparisons(task, project.spread_attribute):

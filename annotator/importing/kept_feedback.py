@@ -20,6 +20,8 @@ def by_raters(metadata: Mapping[str, Any], votes: Sequence[tuple[int | None, str
     who are alike in both, the first one gets what comes first.
     """
     kept = metadata.get("individual_preference")
+    if not kept:
+        return [("", "")] * len(votes)
     waiting = [each for each in kept if isinstance(each, dict)] if isinstance(kept, list) else []
     found = []
     for strength, reason in votes:

@@ -11,12 +11,14 @@ from annotator.db.planning import by_indexes_without_transaction
 from annotator.models import Project, Task
 
 T = TypeVar("T")
-FIRST, AT_ONCE = 100, 500
+FIRST, AT_ONCE = 100, 2_000
 """Tasks whose rows are read by one statement: at first few, so that the answer soon begins."""
 GROWTH, MOST_AT_ONCE = 8, 100_000
 """Where a part has no rows, the next one has so many times its tasks: most tasks may have none."""
-# As CSV whose quotes and delimiters JSON cannot contain, a line leaves as it is.
-_COPY = r"COPY ({select}) TO STDOUT WITH (FORMAT csv, QUOTE E'\x01', DELIMITER E'\x02')"
+# Rows as bytes: PostgreSQL would look through each text once more for what to quote or to escape.
+_COPY = "COPY ({select}) TO STDOUT WITH (FORMAT binary)"
+_FILE_HEAD, _ROW_HEAD = 19, 6
+"""Bytes before the first row, and before the one value of each: the number of values, and the length of this one."""
 _LINE_ENDS = {ending.encode(): json.dumps(ending)[1:-1].encode() for ending in "\u0085\u2028\u2029"}
 
 
@@ -58,8 +60,12 @@ def copied_lines(select: str, parameters: Sequence[Any]) -> Iterator[bytes]:
         _no_other_statement(),
     ):
         try:
-            for line in sent:
-                yield bytes(line)
+            head = _FILE_HEAD + _ROW_HEAD
+            for row in sent:
+                # What is shorter is the end of the file.
+                if len(row) > head:
+                    yield b"%b\n" % row[head:]
+                    head = _ROW_HEAD
         except GeneratorExit:
             # To cancel the statement would end the transaction around it. A part is soon read to its end.
             for _ in sent:

@@ -140,6 +140,7 @@ def write_batches(
     """Writes the batches under `import_row`; without one, as in a dry run, it rolls each batch back."""
     rows = read_rows(incoming) if mapping is None else mapped_rows(read_rows(incoming), mapping)
     tasks = read_tasks(rows, Rules.of(project))
+    known_size = COUNTED_FROM
     # Python reads the next batch while PostgreSQL writes this one.
     with closing(read_ahead(_batches(islice(tasks, journal.rows_done, None)))) as batches:
         for batch in batches:
@@ -157,6 +158,10 @@ def write_batches(
             result.created += written.created
             result.existing += written.existing
             result.layouts |= written.layouts
+            if import_row is not None and result.created >= known_size:
+                # Otherwise PostgreSQL would read the whole project to look up the ids of a batch, as if it were small.
+                take_statistics(Task, added=result.created)
+                known_size = 2 * result.created
 
 
 def _written(

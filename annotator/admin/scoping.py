@@ -24,6 +24,7 @@ class OfManagedProjects(Recorded):
 
     project_path = "project"
     read_only = False
+    list_per_page = 50
 
     def get_queryset(self, request: HttpRequest) -> Any:
         rows = super().get_queryset(request)

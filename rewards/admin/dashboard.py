@@ -57,7 +57,7 @@ class Card:
     kappas: list[tuple[str, list[Agreement]]]
     champion: RewardModel | None
     headline: Headline | None
-    scoring: scoring.Progress | None
+    scoring: scoring.Position | None
     run: TrainingRun | None
     reason: str
     outlook: str
@@ -86,7 +86,7 @@ def failures_seen_by(user: User) -> QuerySet[BackgroundFailure]:
 def _card(project: Any) -> Card:
     measured = list(kappas(project, now=database_now()).values())
     names = {attribute.key: _(attribute.name) for attribute in project.every_attribute()}
-    champion = RewardModel.objects.filter(project=project, is_champion=True).select_related("run").first()
+    champion = RewardModel.objects.filter(project=project, is_champion=True).select_related("run", "project").first()
     outlook = learning_curve.summary(champion.run.metrics) if champion else None
     run = TrainingRun.objects.of_rewards().filter(project=project).first()
     return Card(
@@ -96,7 +96,7 @@ def _card(project: Any) -> Card:
         kappas=[(name, [report[key] for report in measured]) for key, name in names.items() if key in measured[0]],
         champion=champion,
         headline=_headline(champion) if champion else None,
-        scoring=scoring.progress(champion) if champion else None,
+        scoring=scoring.position(champion) if champion else None,
         run=run,
         reason=run_reasons.in_words(run.reason) if run else "",
         outlook=outlook.sentence if outlook else "",

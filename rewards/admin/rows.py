@@ -145,7 +145,7 @@ class ScoreAdmin(OfManagedProjects):
 @admin.register(RewardModel)
 class RewardModelAdmin(OfManagedProjects):
     read_only = True
-    list_display = ["__str__", "project", "champion", "scored", "created_at", "promoted_at"]
+    list_display = ["__str__", "project", "champion", "created_at", "promoted_at"]
     list_filter = [("project", ManagedOnly), "is_champion"]
     list_select_related = ["project"]
     fields = ["project", "version", "run", "is_champion", "attribute_weights", "path"]
@@ -155,10 +155,6 @@ class RewardModelAdmin(OfManagedProjects):
     def champion(self, model: RewardModel) -> bool:
         return model.is_champion
 
-    @admin.display(description=_("responses scored"))
-    def scored(self, model: RewardModel) -> int:
-        return model.scores.count()
-
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
         model = self.get_object(request, object_id)
         newest = newest_by_name(model.evaluations.all()) if isinstance(model, RewardModel) else {}
@@ -166,7 +162,7 @@ class RewardModelAdmin(OfManagedProjects):
         evaluations = [(name, summary) for name, summary in headlines.items() if summary]
         extra = {"model": model, "evaluations": evaluations, **(_origin(model) if model else {})}
         extra["against"] = champions.against(model) if isinstance(model, RewardModel) else ""
-        extra["scoring"] = scoring.progress(model) if isinstance(model, RewardModel) else None
+        extra["scoring"] = scoring.position(model) if isinstance(model, RewardModel) else None
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **extra})
 
 

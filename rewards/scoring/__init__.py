@@ -56,11 +56,6 @@ class Progress:
     total: int
     error: str = ""
 
-    @property
-    def share(self) -> int:
-        """The scored share in per cent; 100 only if nothing is left."""
-        return 100 * self.scored // self.total if self.total else 0
-
 
 @dataclass(frozen=True)
 class Position:

@@ -1,4 +1,4 @@
-"""Measures the pages from the client's side: the rating page, and every page of the workspace.
+"""Measures the pages from the client's side: the rating page, and every page of the workspace, the admin and REST.
 
 `python -m benchmarks.bench_pages [rating|workspace] [--tasks N] [--annotations N] [--keep FOLDER]`; without a word it
 measures both. The rating page is asked for in a project of 10,000 tasks with texts about as long as HelpSteer2's:
@@ -166,12 +166,14 @@ class Visit:
 def measure_workspace(annotations: int, *, kept: Path | None) -> bool:
     """Prints a row for each page and reader; returns whether all pages keep within the limits."""
     with product.database(kept):
-        from annotator.models import Project
-        from benchmarks import workspace_project
+        from annotator.models import Project, User
+        from benchmarks import workspace_pages, workspace_project
 
         if not Project.objects.filter(slug=workspace_project.SLUG).exists():
             workspace_project.fill(annotations)
         project = Project.objects.get(slug=workspace_project.SLUG)
+        if not User.objects.filter(username=workspace_pages.STAFF).exists():
+            User.objects.create_superuser(workspace_pages.STAFF, password=PASSWORD)
         workspace_project.count_figures(project)
         with product.running() as address:
             print(f"\n{_size_of(project)}. {VISITS} requests after the first one, milliseconds\n")
@@ -197,9 +199,9 @@ def _visits(project: "Project", address: str) -> Iterator[Visit]:
     from annotator.models import User
     from benchmarks import processor_time, workspace_pages
 
-    for name in (workspace_pages.MANAGER, workspace_pages.REVIEWER, workspace_pages.ANNOTATOR):
+    for name in workspace_pages.READERS:
         visitor, user = Visitor(address, name), User.objects.get(username=name)
-        for page in workspace_pages.addresses(project, name):
+        for page in workspace_pages.all_addresses(project, name):
             seconds, status, text, worked = [], 0, "", 0.0
             for number in range(1 + VISITS):
                 if number == 1:

@@ -1,6 +1,6 @@
-"""The addresses of all pages of a project's workspace, each filter by itself, and how many queries a page needs.
+"""The addresses of a project's workspace, of the admin and of REST's lists, and how many queries one of them needs.
 
-The project is the one of `workspace_project`.
+Each filter of the list of tasks is there by itself. The project is the one of `workspace_project`.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,8 @@ from benchmarks.workspace_rows import RARE_LANGUAGE, RARE_MODEL, RARE_WORD
 if TYPE_CHECKING:
     from annotator.models import Project, Task, User
 
-MANAGER, REVIEWER, ANNOTATOR = "manager", "reviewer", "annotator-1"
+MANAGER, REVIEWER, ANNOTATOR, STAFF = "manager", "reviewer", "annotator-1", "staff"
+READERS = (MANAGER, REVIEWER, ANNOTATOR, STAFF)
 
 FILTERS: tuple[dict[str, str], ...] = (
     {"q": RARE_WORD},
@@ -45,8 +46,13 @@ FILTERS_OF_MANAGERS: tuple[dict[str, str], ...] = (
 )
 
 
+def all_addresses(project: "Project", name: str) -> list[str]:
+    """Returns the pages and REST's lists for somebody of the project; for STAFF, the pages of the admin."""
+    return _of_the_admin() if name == STAFF else addresses(project, name) + _of_rest(project, name)
+
+
 def addresses(project: "Project", name: str) -> list[str]:
-    """Returns the addresses that somebody of the project can open; what only downloads a file is left out."""
+    """Returns the pages that somebody of the project can open; what only downloads a file is left out."""
     managed = name == MANAGER
     if name == ANNOTATOR:
         return [*("/", "/mine/"), *_in(project, "guidelines/", "history/", "qualification/", "annotate/")]
@@ -77,7 +83,9 @@ def _of_tasks(project: "Project", *, managed: bool) -> list[str]:
     paths = [f"data/?source={imports[-1]}", f"data/?source={imports[0]}"]
     paths += [f"data/?after={newest // 2}", f"data/?state=complete&after={newest // 2}"]
     paths += [f"data/tasks/{task.public_id}/" for task in _tasks(project)]
-    layouts = [name for name, layout in LAYOUTS.items() if managed or not layout.for_managers]
+    layouts = [
+        name for name, layout in LAYOUTS.items() if (managed or not layout.for_managers) and not layout.of_segments
+    ]
     paths += [f"data/export/?layout={name}" for name in layouts]
     parts = ("since=2024-01-01", "state=complete&language=en", f"language={RARE_LANGUAGE}", f"source={imports[0]}")
     return _in(project, *paths, *(f"data/export/?{part}" for part in parts))
@@ -172,6 +180,67 @@ def _of_managers(project: "Project") -> list[str]:
         f"models/runs/{policy.run_id}/",
     ]
     return _in(project, *paths)
+
+
+def _of_rest(project: "Project", name: str) -> list[str]:
+    """Returns the addresses of lists and single rows, and those of the pages behind the first ones."""
+    newest, imported = project.tasks.order_by("-pk")[0], project.import_jobs.order_by("-pk")[0]
+    paths = ["me/", "tokens/", "projects/", "rubrics/", *(f"projects/{project.slug}/{part}" for part in _FOR_MEMBERS)]
+    if name == ANNOTATOR:
+        return [f"/api/v1/{path}" for path in paths]
+    lists = [f"projects/{project.slug}/{part}" for part in _FOR_REVIEWERS]
+    lists += ["reward-models/", "evaluations/", "policies/", f"review/{newest.public_id}/"]
+    if name == MANAGER:
+        lists += [f"projects/{project.slug}/{part}" for part in _FOR_MANAGERS]
+        lists.append(f"projects/{project.slug}/import-jobs/{imported.pk}/")
+    return [f"/api/v1/{path}" for path in paths + lists]
+
+
+_FOR_MEMBERS = ("", "rubric/", "guidelines/")
+_FOR_REVIEWERS = (
+    "tasks/",
+    f"tasks/?q={RARE_WORD}",
+    "tasks/?state=quarantined",
+    "annotations/",
+    "agreement/",
+    "review/",
+    "comparison/",
+    "model-ranking/",
+    "annotators/",
+    "training-runs/",
+    "evaluation-jobs/",
+    "snapshots/",
+)
+_FOR_MANAGERS = (
+    "policy-runs/",
+    "releases/",
+    "members/",
+    "invitations/",
+    "webhooks/",
+    "imports/",
+    "import-jobs/",
+    "import-mappings/",
+    "export-jobs/",
+    "edits/",
+    "bulk-changes/",
+    "exclusions/",
+    "audit/",
+)
+
+
+def _of_the_admin() -> list[str]:
+    """Returns each list of the admin, its search and its last page, and the page of a row."""
+    from django.contrib import admin
+    from django.urls import reverse
+
+    pages = [reverse("admin:index")]
+    for model, shown in admin.site._registry.items():
+        place = f"admin:{model._meta.app_label}_{model._meta.model_name}"
+        pages.append(reverse(f"{place}_changelist"))
+        pages += [f"{pages[-1]}?q=idle"] if shown.search_fields else []
+        newest = model._default_manager.order_by("-pk").first()
+        pages += [reverse(f"{place}_change", args=[newest.pk])] if newest else []
+    return pages
 
 
 def queries(user: "User", address: str) -> tuple[int, int]:

@@ -1,12 +1,13 @@
 """Measures how fast data come in and go out, over HTTP, with all processes of `make run`, and Label Studio in one run.
 
 `python -m benchmarks.bench_io [--tasks 20000 1000000] [--annotations 1000000] [--layouts ...] [--formats ...]
-[--peer-tasks 2000 20000]`. Files of plain tasks are imported by the light worker. Then every layout of a project with
-so many annotations is downloaded in every format. Beside the rows a second stand the seconds to the first byte, the
-most memory that the processes of the web or the light worker held meanwhile, and how much that is above what they held
-in the first fifth of the time. Then an export is written to a file by a worker that is killed in the middle (kill -9),
-and fetched in two parts. Where LABEL_STUDIO names its environment (benchmarks/label_studio.py), Label Studio gives back
-so many tasks with three annotations each before, and takes as many tasks as ours takes next, while our processes rest.
+[--peer-tasks 2000 20000]`. Every layout of a project with so many annotations is downloaded in every format. Beside the
+rows a second stand the seconds to the first byte, the most memory that the processes of the web or the light worker
+held meanwhile, and how much that is above what they held in the first fifth of the time. Then an export is written to
+a file by a worker that is killed in the middle (kill -9), and fetched in two parts. At last files of plain tasks are
+imported by the light worker, which then has their texts to search for a while. Where LABEL_STUDIO names its
+environment (benchmarks/label_studio.py), Label Studio gives back so many tasks with three annotations each before, and
+takes as many tasks as ours takes, while our processes rest.
 """
 
 import argparse
@@ -209,10 +210,10 @@ def main(arguments: Sequence[str]) -> None:
             client = Client(address, Token.objects.create(manager)[1])
             if environment := label_studio.environment_folder():
                 measure_peer(environment, folder, taken=min(given.tasks), given=given.peer_tasks)
-            measure_in(client, manager, given.tasks)
             rows = measure_out(client, given.layouts or list(LAYOUTS), given.formats)
             layout = max(rows, key=lambda name: rows[name])
             measure_kill(client, layout, rows[layout])
+            measure_in(client, manager, given.tasks)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,9 @@ def in_parts(project: Project, read: Callable[[int, int | None], Iterator[T]]) -
     statements look up each row by an index, because a part has few of the rows of each table.
     """
     tasks = Task.objects.filter(project=project).order_by("pk").values_list("pk", flat=True)
-    first, size, more = 0, FIRST, True
+    # From the project's first task on: of all those below the end, PostgreSQL would expect too many to look them up.
+    first, size = tasks.first() or 0, FIRST
+    more = bool(first)
     with by_indexes_without_transaction():
         while more:
             end = tasks.filter(pk__gte=first)[size : size + 1].first()

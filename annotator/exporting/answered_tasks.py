@@ -11,6 +11,7 @@ from django.core.exceptions import EmptyResultSet
 from django.db.models import QuerySet
 
 from annotator.consensus.rankings import Pair, pairs_of, ranking_of, ranks_of
+from annotator.exporting.copied import MOMENT
 from annotator.exporting.filters import Filters
 from annotator.exporting.parts import copied_lines, in_parts
 from annotator.models import TIE, Project, Task
@@ -56,11 +57,22 @@ class RatedBy(NamedTuple):
     scores: Sequence[tuple[int, dict[str, int]]]
 
 
+class RankedBy(NamedTuple):
+    """One current annotation's ranking, in tiers of responses by their ids, with its rater's pseudonym."""
+
+    annotator: str
+    ranking: Sequence[Sequence[int]]
+    justification: str
+    submitted_at: str
+    counts: bool
+
+
 class AnsweredTask(NamedTuple):
     """A task. `preference` and `pairs` are those in force: the reviewer's, else the raters', else the imported ones.
 
-    `pairs` are ids of responses, the better one first. `votes` are in the order of submission; they, `ratings` and
-    `metadata` are empty where they are not read. `dropped` says that the raters' answers are too far apart for a label.
+    `pairs` are ids of responses, the better one first; None before the raters agree, or if their answers are dropped.
+    `votes` and `rankings` are in the order of submission; they, `ratings` and `metadata` are empty where they are not
+    read. `dropped` says that the raters' answers are too far apart for a label.
     """
 
     pk: int
@@ -71,9 +83,10 @@ class AnsweredTask(NamedTuple):
     metadata: dict[str, Any]
     responses: Sequence[Answer]
     preference: int | None
-    pairs: Sequence[Pair]
+    pairs: Sequence[Pair] | None
     votes: Sequence[Vote]
     ratings: Sequence[RatedBy] = ()
+    rankings: Sequence[RankedBy] = ()
     dropped: bool = False
 
 
@@ -85,7 +98,7 @@ SELECT json_build_array(t.id, t.external_id, {conversation}, t.prompt_hash, t.la
     (SELECT json_agg(json_build_array(r.id, r.external_id, r.position, r.model, {text}, {means}, {kept})
                       ORDER BY r.position)
      FROM annotator_response r {labels} WHERE r.task_id = t.id),
-    {votes}, {ratings})
+    {votes}, {ratings}, {rankings})
 FROM ({exported}) t ({columns})
 LEFT JOIN LATERAL (SELECT * FROM annotator_consensus c WHERE c.task_id = t.id LIMIT 1) c ON true
 LEFT JOIN LATERAL (
@@ -123,13 +136,20 @@ _RATINGS = """(
     LEFT JOIN annotator_pseudonym y ON y.user_id = s.annotator_id AND y.project_id = t.project_id
     WHERE s.task_id = t.id AND n.is_current AND g.scores IS NOT NULL{in_time})"""
 
+_RANKINGS = f"""(
+    SELECT json_agg(json_build_array(y.name, n.ranking, n.justification, {MOMENT % {"expressions": "n.submitted_at"}},
+                                     s.counts) ORDER BY n.submitted_at, n.id)
+    FROM annotator_assignment s JOIN annotator_annotation n ON n.assignment_id = s.id
+    LEFT JOIN annotator_pseudonym y ON y.user_id = s.annotator_id AND y.project_id = t.project_id
+    WHERE s.task_id = t.id AND n.is_current AND n.ranking IS NOT NULL)"""
+
 
 @dataclass(frozen=True)
 class Depth:
     """What is read of each task besides its preferences: the texts, and what else a layout has a use for.
 
-    `written` reads what the voters wrote on each response, `ratings` what every rater said, whether it counts or not,
-    and `kept` the feedback that came with the responses.
+    `written` reads what the voters wrote on each response, `ratings` and `rankings` what every rater said, whether it
+    counts or not, and `kept` the feedback that came with the responses.
     """
 
     texts: bool = True
@@ -137,6 +157,7 @@ class Depth:
     votes: bool = False
     written: bool = False
     ratings: bool = False
+    rankings: bool = False
     metadata: bool = False
     kept: bool = False
 
@@ -184,6 +205,7 @@ def _tasks(tasks: Selection, exported: QuerySet[Task], depth: Depth) -> Iterator
         kept="r.metadata -> 'feedback'" if depth.kept else "NULL",
         votes=_VOTES.format(written=_WRITTEN if depth.written else "") if depth.votes else "NULL",
         ratings=_RATINGS.format(in_time=in_time) if depth.ratings else "NULL",
+        rankings=_RANKINGS if depth.rankings else "NULL",
         exported=sql,
         columns=", ".join(_COLUMNS),
         condition=tasks.condition,
@@ -220,6 +242,14 @@ def compared_tasks(project: Project, filters: Filters) -> Selection:
     return Selection(project, filters, _exported(project, filters), condition, [*values, *times])
 
 
+def ranked_tasks(project: Project, filters: Filters) -> Selection:
+    """Selects the tasks of the export with a ranking, by when it was submitted."""
+    in_time, times = _in_time("n.submitted_at", filters)
+    condition = f"""EXISTS (SELECT FROM annotator_assignment s JOIN annotator_annotation n ON n.assignment_id = s.id
+        WHERE s.task_id = t.id AND n.is_current AND n.ranking IS NOT NULL{in_time} OFFSET 0)"""
+    return Selection(project, filters, _exported(project, filters), condition, times)
+
+
 def rated_tasks(project: Project, filters: Filters) -> Selection:
     """Selects the tasks of the export with a rating, by when it was submitted."""
     in_time, times = _in_time("n.submitted_at", filters)
@@ -254,7 +284,7 @@ def _task(row: Sequence[Any]) -> AnsweredTask:
     pk, name, conversation, prompt_hash, language, metadata, imported, agreed, pairs, dropped, settled, ranking = row[
         :12
     ]
-    responses, votes, ratings = row[12:]
+    responses, votes, ratings, rankings = row[12:]
     return AnsweredTask(
         pk=pk,
         name=name,
@@ -267,9 +297,10 @@ def _task(row: Sequence[Any]) -> AnsweredTask:
             for pk, imported_id, position, model, text, means, feedback in responses or ()
         ],
         preference=_preference(settled, None if dropped else agreed, None if dropped else imported),
-        pairs=pairs_of(ranking) if ranking else () if dropped else [(a, b) for a, b in pairs or ()],
+        pairs=pairs_of(ranking) if ranking else None if dropped or pairs is None else [(a, b) for a, b in pairs],
         votes=[Vote(*vote) for vote in votes or ()],
         ratings=[RatedBy(*rating) for rating in ratings or ()],
+        rankings=[RankedBy(*given) for given in rankings or ()],
         dropped=dropped,
     )
 

@@ -9,7 +9,6 @@ from annotator.exporting.filters import Filters
 from annotator.models import Project, Rating
 
 Row = dict[str, Any]
-CHUNK = 500
 TEXT, INTEGER, NUMBER, BOOLEAN, TIME = "text", "integer", "number", "boolean", "time"
 Type = str | Sequence["Type"] | Mapping[str, "Type"]
 """The type of a column: one of these words, [type] for a list, or {name: type} for an object."""
@@ -29,12 +28,3 @@ def counted_ratings(project: Project, filters: Filters) -> Any:
 def _ratings(project: Project, filters: Filters) -> Any:
     current = Rating.objects.filter(annotation__is_current=True, response__task__project=project)
     return filters.of_tasks(current, project, "response__task__")
-
-
-def response_name(imported: str, position: int) -> str:
-    """Returns the response's id as imported, or else its number, counted from 1."""
-    return imported or str(position + 1)
-
-
-def named_tiers(ranking: Any, names: Mapping[int, str]) -> list[list[str]] | None:
-    return ranking and [[names[response] for response in tier] for tier in ranking]

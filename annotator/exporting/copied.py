@@ -78,10 +78,12 @@ def _quoted(name: str) -> str:
 # Expressions -----------------------------------------------------------------------------------------------
 
 
+MOMENT = """replace(to_char(%(expressions)s AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), '.000Z', 'Z')"""
+"""A time as text, in UTC and to the millisecond, as Django's JSON encoder writes it."""
+
+
 def moment(field: str) -> Func:
-    """Returns a time as text, in UTC and to the millisecond, as Django's JSON encoder writes it."""
-    template = """replace(to_char(%(expressions)s AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), '.000Z', 'Z')"""
-    return Func(F(field), template=template, output_field=CharField())
+    return Func(F(field), template=MOMENT, output_field=CharField())
 
 
 def response_name(path: str) -> Case:

@@ -18,7 +18,9 @@ class Snapshot(models.Model):
     Triggers count the tasks that were redacted or deleted since: the files hold their text until they are erased.
     """
 
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="snapshots", verbose_name=_("project"))
+    project = models.ForeignKey(
+        Project, on_delete=models.CASCADE, db_index=False, related_name="snapshots", verbose_name=_("project")
+    )
     content_hash = models.CharField(_("content hash"), max_length=64)
     path = models.CharField(_("path"), max_length=300, help_text=_("Relative to the artifacts folder."))
     manifest = models.JSONField(_("manifest"))
@@ -243,7 +245,7 @@ class RewardModel(models.Model):
     """A trained model: a Hugging Face directory, its lineage, and whether it is the project's champion."""
 
     project = models.ForeignKey(
-        Project, on_delete=models.CASCADE, related_name="reward_models", verbose_name=_("project")
+        Project, on_delete=models.CASCADE, db_index=False, related_name="reward_models", verbose_name=_("project")
     )
     run = models.OneToOneField(
         TrainingRun, on_delete=models.RESTRICT, related_name="reward_model", verbose_name=_("training run")
@@ -301,7 +303,9 @@ class Policy(models.Model):
         OFFERED = "offered", _("Offered")
         REFUSED = "refused", _("Refused")
 
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="policies", verbose_name=_("project"))
+    project = models.ForeignKey(
+        Project, on_delete=models.CASCADE, db_index=False, related_name="policies", verbose_name=_("project")
+    )
     run = models.OneToOneField(
         TrainingRun, on_delete=models.RESTRICT, related_name="policy", verbose_name=_("training run")
     )
@@ -351,7 +355,7 @@ class Policy(models.Model):
 class Evaluation(models.Model):
     """Metrics of one model on one set of held-out data."""
 
-    reward_model = models.ForeignKey(RewardModel, on_delete=models.CASCADE, related_name="evaluations")
+    reward_model = models.ForeignKey(RewardModel, on_delete=models.CASCADE, db_index=False, related_name="evaluations")
     name = models.CharField(max_length=100)
     data_hash = models.CharField(max_length=64)
     metrics = models.JSONField()
@@ -419,7 +423,7 @@ class Score(models.Model):
     """
 
     reward_model = models.ForeignKey(
-        RewardModel, on_delete=models.CASCADE, related_name="scores", verbose_name=_("reward model")
+        RewardModel, on_delete=models.CASCADE, db_index=False, related_name="scores", verbose_name=_("reward model")
     )
     response = models.ForeignKey(
         Response, on_delete=models.CASCADE, related_name="model_scores", verbose_name=_("response")
@@ -463,7 +467,7 @@ class ScoringLane(models.Model):
     `first_task` and `last_task` bound the current chunk; `moved_at` is empty while the lane rests.
     """
 
-    scoring_pass = models.ForeignKey(ScoringPass, on_delete=models.CASCADE, related_name="lanes")
+    scoring_pass = models.ForeignKey(ScoringPass, on_delete=models.CASCADE, db_index=False, related_name="lanes")
     number = models.PositiveSmallIntegerField()
     turn = models.PositiveIntegerField(default=0)
     first_task = models.BigIntegerField(null=True)

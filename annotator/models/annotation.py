@@ -82,7 +82,7 @@ class Assignment(models.Model):
     }
     """The allowed steps between states. The trigger `legal_transition` refuses every other one."""
 
-    task = models.ForeignKey("annotator.Task", on_delete=models.CASCADE, related_name="assignments")
+    task = models.ForeignKey("annotator.Task", on_delete=models.CASCADE, db_index=False, related_name="assignments")
     # Without an index of its own: assignment_by_annotator begins with it.
     annotator = models.ForeignKey(
         "annotator.User", on_delete=models.PROTECT, related_name="assignments", db_index=False
@@ -170,7 +170,7 @@ class Annotation(models.Model):
     """
 
     assignment = models.ForeignKey(
-        Assignment, on_delete=models.CASCADE, related_name="annotations", verbose_name=_("assignment")
+        Assignment, on_delete=models.CASCADE, db_index=False, related_name="annotations", verbose_name=_("assignment")
     )
     revision = models.PositiveSmallIntegerField(_("revision"), default=1)
     is_current = models.BooleanField(_("is current"), default=True)
@@ -232,7 +232,7 @@ class Rating(models.Model):
     not apply to a segment. They follow the response's segments, or the rater's own `cut` of it where there is one.
     """
 
-    annotation = models.ForeignKey(Annotation, on_delete=models.CASCADE, related_name="ratings")
+    annotation = models.ForeignKey(Annotation, on_delete=models.CASCADE, db_index=False, related_name="ratings")
     response = models.ForeignKey(
         "annotator.Response", on_delete=models.CASCADE, related_name="ratings", verbose_name=_("response")
     )

@@ -63,7 +63,9 @@ class QualificationRun(models.Model):
         PRACTICE = "practice", _("Practice")
         TEST = "test", _("Test")
 
-    member = models.ForeignKey("annotator.Membership", on_delete=models.CASCADE, related_name="qualification_runs")
+    member = models.ForeignKey(
+        "annotator.Membership", on_delete=models.CASCADE, db_index=False, related_name="qualification_runs"
+    )
     kind = models.CharField(_("kind"), max_length=10, choices=Kind.choices)
     number = models.PositiveSmallIntegerField(_("number"))
     started_at = models.DateTimeField(_("started at"))
@@ -90,7 +92,7 @@ class QualificationRun(models.Model):
 class QualificationAnswer(models.Model):
     """The scores that one run gives one response, and its segments: [segments][aspects] in the order of `aspects`."""
 
-    run = models.ForeignKey(QualificationRun, on_delete=models.CASCADE, related_name="answers")
+    run = models.ForeignKey(QualificationRun, on_delete=models.CASCADE, db_index=False, related_name="answers")
     response = models.ForeignKey("annotator.Response", on_delete=models.CASCADE, related_name="+")
     scores = models.JSONField()
     aspects = ArrayField(models.SlugField(), default=list, db_default=[], blank=True)

@@ -26,7 +26,7 @@ class Invitation(models.Model):
         EXPIRED = "expired", _("expired")
         REVOKED = "revoked", _("revoked")
 
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="invitations")
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, db_index=False, related_name="invitations")
     digest = models.CharField(max_length=64, unique=True)
     role = models.CharField(_("role"), max_length=10, choices=Role.choices, default=Role.ANNOTATOR)
     languages = ArrayField(models.CharField(max_length=16), default=list, blank=True)
@@ -62,7 +62,7 @@ class Invitation(models.Model):
 class InvitationUse(models.Model):
     """Somebody who joined by an invitation."""
 
-    invitation = models.ForeignKey(Invitation, on_delete=models.CASCADE, related_name="uses")
+    invitation = models.ForeignKey(Invitation, on_delete=models.CASCADE, db_index=False, related_name="uses")
     user = models.ForeignKey("annotator.User", on_delete=models.CASCADE, related_name="+")
     joined_at = models.DateTimeField()
 

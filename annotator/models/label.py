@@ -93,7 +93,7 @@ class Label(models.Model):
         CONSENSUS = "consensus"
         IMPORTED = "imported"
 
-    response = models.ForeignKey("annotator.Response", on_delete=models.CASCADE, related_name="labels")
+    response = models.ForeignKey("annotator.Response", on_delete=models.CASCADE, db_index=False, related_name="labels")
     source = models.CharField(max_length=12, choices=Source.choices)
     scores = models.JSONField()
     means = models.JSONField()

@@ -38,7 +38,7 @@ class Membership(models.Model):
     """
 
     user = models.ForeignKey(
-        "annotator.User", on_delete=models.CASCADE, related_name="memberships", verbose_name=_("user")
+        "annotator.User", on_delete=models.CASCADE, db_index=False, related_name="memberships", verbose_name=_("user")
     )
     project = models.ForeignKey(
         Project, on_delete=models.CASCADE, related_name="memberships", verbose_name=_("project")
@@ -102,7 +102,7 @@ class Tally(models.Model):
     Up to `line` no begun task has room for this annotator. It is a hint that saves reading, not a promise.
     """
 
-    annotator = models.ForeignKey("annotator.User", on_delete=models.PROTECT, related_name="tallies")
+    annotator = models.ForeignKey("annotator.User", on_delete=models.PROTECT, db_index=False, related_name="tallies")
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="tallies")
     done = models.PositiveIntegerField(db_default=0)
     line = models.BigIntegerField(db_default=0)

@@ -35,7 +35,7 @@ class PiiSpan(models.Model):
         DETECTED = "detected"
         ANNOTATOR = "annotator"
 
-    task = models.ForeignKey("annotator.Task", on_delete=models.CASCADE, related_name="pii_spans")
+    task = models.ForeignKey("annotator.Task", on_delete=models.CASCADE, db_index=False, related_name="pii_spans")
     turn = models.PositiveIntegerField(null=True, blank=True)
     response = models.ForeignKey(
         "annotator.Response", on_delete=models.CASCADE, null=True, blank=True, related_name="pii_spans"

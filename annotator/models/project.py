@@ -395,7 +395,7 @@ class Project(models.Model):
 class Guideline(models.Model):
     """One version of a project's guidelines, in markdown; the newest is in force."""
 
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="guidelines")
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, db_index=False, related_name="guidelines")
     version = models.PositiveIntegerField(_("version"))
     text = models.TextField(_("text"))
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)

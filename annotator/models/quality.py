@@ -8,7 +8,9 @@ from django.db import models
 class RaterQuality(models.Model):
     """The results of the rater model and the checks for one annotator of a project, for people to judge."""
 
-    project = models.ForeignKey("annotator.Project", on_delete=models.CASCADE, related_name="rater_qualities")
+    project = models.ForeignKey(
+        "annotator.Project", on_delete=models.CASCADE, db_index=False, related_name="rater_qualities"
+    )
     annotator = models.ForeignKey("annotator.User", on_delete=models.CASCADE, related_name="+")
     annotations = models.PositiveIntegerField()
     measures = models.JSONField(default=dict)

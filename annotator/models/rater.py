@@ -16,7 +16,9 @@ class Pseudonym(models.Model):
     """
 
     user = models.ForeignKey("annotator.User", on_delete=models.CASCADE, related_name="pseudonyms")
-    project = models.ForeignKey("annotator.Project", on_delete=models.CASCADE, related_name="pseudonyms")
+    project = models.ForeignKey(
+        "annotator.Project", on_delete=models.CASCADE, db_index=False, related_name="pseudonyms"
+    )
     name = models.CharField(max_length=32, default=new_pseudonym)
 
     class Meta:
@@ -32,7 +34,9 @@ class Pseudonym(models.Model):
 class ImportedRater(models.Model):
     """The account behind a rater of imported files, who is known only by a place in the file's lists."""
 
-    project = models.ForeignKey("annotator.Project", on_delete=models.CASCADE, related_name="imported_raters")
+    project = models.ForeignKey(
+        "annotator.Project", on_delete=models.CASCADE, db_index=False, related_name="imported_raters"
+    )
     place = models.CharField(max_length=40, help_text="such as rater-1 or preference-2")
     user = models.ForeignKey("annotator.User", on_delete=models.PROTECT, related_name="imported_places")
 

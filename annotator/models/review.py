@@ -83,7 +83,11 @@ class Exclusion(models.Model):
     """Keeps everything that an annotator did in a project out of consensus, labels and snapshots until it is lifted."""
 
     project = models.ForeignKey(
-        "annotator.Project", on_delete=models.CASCADE, related_name="exclusions", verbose_name=_("project")
+        "annotator.Project",
+        on_delete=models.CASCADE,
+        db_index=False,
+        related_name="exclusions",
+        verbose_name=_("project"),
     )
     annotator = models.ForeignKey(
         "annotator.User", on_delete=models.PROTECT, related_name="exclusions", verbose_name=_("annotator")

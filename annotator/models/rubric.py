@@ -40,7 +40,7 @@ class Rubric(models.Model):
     version = models.PositiveSmallIntegerField(default=1)
     name = models.CharField(max_length=120)
     project = models.ForeignKey(
-        "annotator.Project", null=True, blank=True, on_delete=models.CASCADE, related_name="own_rubrics"
+        "annotator.Project", null=True, blank=True, on_delete=models.CASCADE, db_index=False, related_name="own_rubrics"
     )
     previous = models.ForeignKey("self", null=True, blank=True, on_delete=models.RESTRICT, related_name="+")
     made_by = models.ForeignKey("annotator.User", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
@@ -85,7 +85,7 @@ class Attribute(models.Model):
         RESPONSE = "response", _("response")
         SEGMENT = "segment", _("segment")
 
-    rubric = models.ForeignKey(Rubric, on_delete=models.CASCADE, related_name="attributes")
+    rubric = models.ForeignKey(Rubric, on_delete=models.CASCADE, db_index=False, related_name="attributes")
     key = models.SlugField()
     name = models.CharField(max_length=60)
     description = models.TextField(blank=True)

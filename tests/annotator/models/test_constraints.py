@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 
 from annotator.models import (
@@ -296,3 +296,22 @@ def test_an_authoritative_ranking_keeps_to_the_same(ranked: list[int], cast: Cas
     refused("settled_ranking_is_tiers_of_ids", made.save)
     made.ranking, made.preference = [ranked], 1
     refused("a_settled_preference_or_a_ranking", made.save)
+
+
+_BEGINNINGS = """
+SELECT shorter.indexrelid::regclass::text
+FROM pg_index shorter JOIN pg_index longer USING (indrelid)
+WHERE shorter.indexrelid <> longer.indexrelid AND NOT shorter.indisunique AND longer.indpred IS NULL
+    AND shorter.indpred IS NULL AND shorter.indexprs IS NULL AND longer.indexprs IS NULL
+    AND starts_with(longer.indkey::text || ' ', shorter.indkey::text || ' ')
+    AND shorter.indclass[0] = longer.indclass[0] AND indrelid::regclass::text ~ '^(annotator|rewards)_'
+    AND NOT starts_with(shorter.indexrelid::regclass::text, 'annotator_user_')
+"""
+"""Indexes with which another one begins, without those of Django's own tables and of searches by a text's beginning."""
+
+
+@pytest.mark.django_db
+def test_no_index_is_the_beginning_of_another_one() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(_BEGINNINGS)
+        assert cursor.fetchall() == []

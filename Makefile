@@ -38,7 +38,7 @@ bench-agreement:  ## the agreement page at a million annotations; ARGS: a number
 bench-aligning:  ## the methods of alignment in a world of known truth, and DPO beside TRL's; ARGS: world, speed, --seeds, --pairs, ...
 	@$(BOOTSTRAP) bench aligning $(ARGS)
 
-bench-annotation:  ## annotations a second over HTTP; ARGS: --tasks, --annotators, --seconds
+bench-annotation:  ## annotations a second over HTTP, beside a peer where BENCH_PEER names one; ARGS: --tasks, --annotators, --seconds, --soak
 	@$(BOOTSTRAP) bench annotation $(ARGS)
 
 bench-evidence:  ## whether the gate and the learning curve keep their word, on real labels; ARGS: --quick, --seed, --features

@@ -3,6 +3,9 @@
 `python -m benchmarks.bench_annotation [--tasks N ...] [--annotators C ...] [--seconds S]`. Tasks have a prompt of 300
 characters and two responses of 1,500 (of 200 from 100,000 tasks on, or the texts would fill the disk); each response
 gets five scores. Overlap 3, escalating to 5.
+
+With `--soak S` the largest number of annotators works for S seconds on the largest number of tasks instead, and what
+the processes of each kind hold is watched. With BENCH_PEER (benchmarks/beside_peers.py) a peer works beside it.
 """
 
 import json
@@ -13,13 +16,15 @@ import time
 from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from annotator.launch.install import ROOT
-from benchmarks import product
+from benchmarks import beside_peers, product
 from benchmarks.load import Call, Outcome, Plan
+from benchmarks.resident import Memory
 
 if TYPE_CHECKING:
     from annotator.models import Project, User
@@ -136,19 +141,24 @@ class Bench:
         return f"| {way} | {annotators} | {rate:.1f} | {calls} | {troubles(outcome)} | {usage.cells(outcome.stored)} |"
 
     def loaded(self, *, carry: bool, annotators: int, seconds: float) -> Outcome:
-        plan = Plan(product.PORT, "bench", self.tokens[:annotators], seconds, carry)
-        done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.load"],
-            input=json.dumps(asdict(plan)),
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-            check=True,
-        )
-        answer = json.loads(done.stdout)
-        outcome = Outcome(**answer | {"calls": {name: Call(**call) for name, call in answer["calls"].items()}})
+        outcome = carried_out(Plan(product.PORT, "bench", self.tokens[:annotators], seconds, carry))
         self.acknowledged += outcome.stored
         return outcome
+
+
+def carried_out(plan: Plan, *, peer: str = "") -> Outcome:
+    """Has a process of its own carry out the plan, in the product or in a peer."""
+    load = ["benchmarks.load_peers", peer] if peer else ["benchmarks.load"]
+    done = subprocess.run(
+        [sys.executable, "-m", *load],
+        input=json.dumps(asdict(plan)),
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        check=True,
+    )
+    answer = json.loads(done.stdout)
+    return Outcome(**answer | {"calls": {name: Call(**call) for name, call in answer["calls"].items()}})
 
 
 def _finished_children() -> float:
@@ -202,16 +212,48 @@ def bench(tasks: int, *, crew: Mapping[str, "User"], annotators: Sequence[int], 
     print("\n" + "\n".join(notes), flush=True)
 
 
+def soak(tasks: int, *, crew: Mapping[str, "User"], annotators: int, seconds: float) -> None:
+    """Has annotators work for a long time; prints what the processes of each kind held meanwhile."""
+    from benchmarks import filling
+
+    filling.make_project("bench", crew=crew, tasks=tasks, characters=200)
+    runs = Bench(list(crew), seconds)
+    with product.running(), ExitStack() as watching:
+        held = {name: Memory(word.encode()) for name, word in WORDS.items()}
+        for memory in held.values():
+            watching.enter_context(memory.watched())
+        row = runs.row(carry=True, annotators=annotators)
+    print("\n| " + " | ".join(COLUMNS) + " |\n" + len(COLUMNS) * "|---" + f"|\n{row}\n")
+    print("| processes | MB at most | growth after the first fifth |\n|---|---|---|")
+    for name, memory in held.items():
+        print(f"| {name} | {memory.peak / 10**6:.0f} | {memory.growth():.1%} |")
+
+
+def beside(peer: str, *, crew: Mapping[str, "User"], tasks: int, annotators: int, seconds: float) -> None:
+    def load(place: beside_peers.Place, seconds: float) -> Outcome:
+        carry = not place.peer
+        return carried_out(Plan(place.port, place.project, place.tokens, seconds, carry), peer=place.peer)
+
+    beside_peers.compare(peer, load, crew=crew, tasks=tasks, annotators=annotators, seconds=seconds)
+
+
 def main(words: Sequence[str]) -> None:
     parser = ArgumentParser(prog="bench_annotation")
     parser.add_argument("--tasks", type=int, nargs="+", default=[10_000, 1_000_000])
     parser.add_argument("--annotators", type=int, nargs="+", default=[1, 8, 32], choices=range(1, ANNOTATORS + 1))
     parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--soak", type=float, metavar="SECONDS")
     chosen = parser.parse_args(words)
     with product.database():
         from benchmarks import filling
 
         crew = filling.make_crew(ANNOTATORS)
+        if chosen.soak:
+            soak(max(chosen.tasks), crew=crew, annotators=max(chosen.annotators), seconds=chosen.soak)
+            return
+        if peer := os.environ.get("BENCH_PEER"):
+            beside(peer, crew=crew, tasks=min(chosen.tasks), annotators=max(chosen.annotators), seconds=chosen.seconds)
+            return
         for tasks in chosen.tasks:
             bench(tasks, crew=crew, annotators=chosen.annotators, seconds=chosen.seconds)
 

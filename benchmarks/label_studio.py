@@ -1,4 +1,4 @@
-"""Label Studio beside the product: tasks in and annotations out over HTTP.
+"""Label Studio beside the product: tasks in, annotations out and annotators at work, over HTTP.
 
 LABEL_STUDIO names an environment with the packages label-studio and uwsgi, and LABEL_STUDIO_DATABASE_URL an account of
 a PostgreSQL that has the extension pg_trgm, which our embedded one lacks; without it, Label Studio keeps its data in
@@ -104,6 +104,12 @@ def _new_database(url: str) -> dict[str, str]:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE IF EXISTS {_DATABASE} WITH (FORCE)")
         connection.execute(f"CREATE DATABASE {_DATABASE}")
+    return _database_variables()
+
+
+def _database_variables() -> dict[str, str]:
+    if not (url := os.environ.get("LABEL_STUDIO_DATABASE_URL")):
+        return {}
     server = urlsplit(url)
     return {
         "DJANGO_DB": "default",
@@ -138,7 +144,7 @@ def _wait_until_ready() -> None:
         time.sleep(0.2)
 
 
-# Tasks in, annotations out ---------------------------------------------------------------------------------
+# Calls -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -163,6 +169,46 @@ def call(method: str, path: str, body: Any = None) -> Answer:
         return Answer(0, b"", time.perf_counter() - start)
     finally:
         connection.close()
+
+
+# Annotators ------------------------------------------------------------------------------------------------
+
+_ANNOTATORS = """
+from organizations.models import Organization
+from users.models import User
+organization = Organization.objects.first()
+for place in range({number}):
+    user = User.objects.create_user(email=f"annotator-{{place}}@bench.local", password="{password}")
+    organization.add_user(user)
+    user.active_organization = organization
+    user.save()
+    print("token", user.auth_token.key)
+"""
+
+
+def make_annotators(environment: Path, data: Path, number: int) -> list[str]:
+    """Makes so many accounts; returns their tokens. Its API has no call for it."""
+    (package,) = environment.glob("lib/python*/site-packages/label_studio")
+    done = subprocess.run(
+        [environment / "bin/python", package / "manage.py", "shell", "-c",
+         _ANNOTATORS.format(number=number, password=_ACCOUNT[1])],
+        env=_variables(data) | _database_variables(),
+        cwd=package,
+        capture_output=True,
+        text=True,
+        check=True,
+    )  # fmt: skip
+    return [line.split()[1] for line in done.stdout.splitlines() if line.startswith("token ")]
+
+
+def make_project(tasks: Sequence[Mapping[str, Any]], *, overlap: int) -> int:
+    """Makes a project with these tasks of ours, each for so many annotators; returns its id."""
+    project = _make_project(overlap)
+    _import(project, [_task(task) for task in tasks])
+    return project
+
+
+# Tasks in, annotations out ---------------------------------------------------------------------------------
 
 
 def measure_in(tasks: Sequence[Mapping[str, Any]]) -> None:
@@ -201,14 +247,14 @@ def measure_out(tasks: Sequence[Mapping[str, Any]]) -> None:
             print(f"{head}none after {seconds:.0f} s (status {answer.status}).", flush=True)
 
 
-def _make_project() -> int:
+def _make_project(overlap: int = 1) -> int:
     rows = "".join(
         f'<Text name="response_{n}" value="$response_{n}"/>'
         + "".join(f'<Rating name="{key}_{n}" toName="response_{n}" maxRating="5"/>' for key in _ATTRIBUTES)
         for n in (1, 2)
     )
     config = f'<View><Text name="prompt" value="$prompt"/>{rows}</View>'
-    made = call("POST", "/api/projects/", {"title": "bench", "label_config": config})
+    made = call("POST", "/api/projects/", {"title": "bench", "label_config": config, "maximum_annotations": overlap})
     assert made.status == 201, made.content[:500]
     return int(json.loads(made.content)["id"])
 

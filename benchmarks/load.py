@@ -107,8 +107,13 @@ class Annotator:
     def __init__(self, plan: Plan, token: str, tally: Tally) -> None:
         self.plan, self.tally = plan, tally
         self.dice = random.Random(f"{plan.seed}:{token}")
-        self.head = f"Host: 127.0.0.1:{plan.port}\r\nAuthorization: Token {token}\r\nContent-Type: application/json\r\n"
+        who = self.identity(token)
+        self.head = f"Host: 127.0.0.1:{plan.port}\r\n{who}\r\n"
         self.connection: Connection | None = None
+
+    def identity(self, token: str) -> str:
+        """Returns the header by which the product knows the annotator."""
+        return f"Authorization: Token {token}"
 
     async def connect(self) -> Connection:
         loop = asyncio.get_running_loop()
@@ -137,10 +142,19 @@ class Annotator:
 
     async def call(self, name: str, method: str, path: str, body: str = "") -> dict[str, Any] | None:
         """Returns the answer, or None after an error, which goes into the tally."""
-        request = f"{method} {path} HTTP/1.1\r\n{self.head}Content-Length: {len(body)}\r\n\r\n{body}".encode()
+        content = await self.exchange(name, method, path, body)
+        answer: dict[str, Any] | None = None if content is None else json.loads(content)
+        return answer
+
+    async def exchange(self, name: str, method: str, path: str, body: str = "") -> bytes | None:
+        """Does the same for an answer that need not be JSON."""
+        kind = "" if method == "GET" else f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        request = f"{method} {path} HTTP/1.1\r\n{self.head}{kind}\r\n{body}".encode()
         start = time.perf_counter()
         try:
-            connection = self.connection or await self.connect()
+            connection = self.connection
+            if connection is None or connection.transport.is_closing():
+                connection = await self.connect()
             status, content = await connection.ask(request)
         except OSError as error:
             self.connection = None
@@ -150,8 +164,7 @@ class Annotator:
         if status not in GOOD:
             self.tally.errors[f"{name}: {status}"] += 1
             return None
-        answer: dict[str, Any] = json.loads(content)
-        return answer
+        return content
 
 
 def rated(task: dict[str, Any], dice: random.Random) -> dict[str, Any]:
@@ -182,10 +195,10 @@ def measured(seconds: Sequence[float]) -> Call:
     return Call(len(ordered), p50, p95, p99)
 
 
-async def run(plan: Plan) -> Outcome:
+async def run(plan: Plan, kind: type[Annotator] = Annotator) -> Outcome:
     """Runs all annotators at once; each stops after the call that is under way when the time is up."""
     tally = Tally()
-    crew = [Annotator(plan, token, tally) for token in plan.tokens]
+    crew = [kind(plan, token, tally) for token in plan.tokens]
     # Before the clock starts: what is measured are calls over connections that are kept.
     await asyncio.gather(*(person.connect() for person in crew))
     start = time.perf_counter()
@@ -194,5 +207,9 @@ async def run(plan: Plan) -> Outcome:
     return Outcome(time.perf_counter() - start, tally.stored, tally.empty, calls, dict(tally.errors))
 
 
+def main(kind: type[Annotator]) -> None:
+    print(json.dumps(asdict(asyncio.run(run(Plan(**json.load(sys.stdin)), kind)))))
+
+
 if __name__ == "__main__":
-    print(json.dumps(asdict(asyncio.run(run(Plan(**json.load(sys.stdin)))))))
+    main(Annotator)

@@ -21,8 +21,8 @@ def errors(project: Project | None, **changes: Any) -> dict[str, list[str]]:
 @pytest.fixture
 def rubric(db: None) -> Rubric:
     made = Rubric.objects.create(key="tone", name="Tone")
-    for key in ("warmth", "clarity"):
-        made.attributes.create(key=key, name=key, description="", levels=["a"] * 5)
+    for position, key in enumerate(("warmth", "clarity")):
+        made.attributes.create(key=key, name=key, description="", levels=["a"] * 5, position=position)
     return made
 
 

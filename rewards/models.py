@@ -423,7 +423,7 @@ class Score(models.Model):
     """
 
     reward_model = models.ForeignKey(
-        RewardModel, on_delete=models.CASCADE, db_index=False, related_name="scores", verbose_name=_("reward model")
+        RewardModel, on_delete=models.CASCADE, related_name="scores", verbose_name=_("reward model")
     )
     response = models.ForeignKey(
         Response, on_delete=models.CASCADE, related_name="model_scores", verbose_name=_("response")

@@ -7,7 +7,6 @@ INDEXES = {
     "rewards_evaluation_reward_model_id_4164c2dc": ("rewards_evaluation", "reward_model_id"),
     "rewards_policy_project_id_0f48fd8d": ("rewards_policy", "project_id"),
     "rewards_rewardmodel_project_id_cc43e279": ("rewards_rewardmodel", "project_id"),
-    "rewards_score_reward_model_id_ed5ed7ce": ("rewards_score", "reward_model_id"),
     "rewards_scoringlane_scoring_pass_id_0f44853c": ("rewards_scoringlane", "scoring_pass_id"),
     "rewards_snapshot_project_id_bdfd96f8": ("rewards_snapshot", "project_id"),
 }
@@ -57,17 +56,6 @@ class Migration(migrations.Migration):
                         related_name="reward_models",
                         to="annotator.project",
                         verbose_name="project",
-                    ),
-                ),
-                migrations.AlterField(
-                    model_name="score",
-                    name="reward_model",
-                    field=models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="scores",
-                        to="rewards.rewardmodel",
-                        verbose_name="reward model",
                     ),
                 ),
                 migrations.AlterField(

@@ -306,8 +306,13 @@ WHERE shorter.indexrelid <> longer.indexrelid AND NOT shorter.indisunique AND lo
     AND starts_with(longer.indkey::text || ' ', shorter.indkey::text || ' ')
     AND shorter.indclass[0] = longer.indclass[0] AND indrelid::regclass::text ~ '^(annotator|rewards)_'
     AND NOT starts_with(shorter.indexrelid::regclass::text, 'annotator_user_')
+    AND NOT starts_with(shorter.indexrelid::regclass::text, 'rewards_score_reward_model_id')
 """
-"""Indexes with which another one begins, without those of Django's own tables and of searches by a text's beginning."""
+"""Indexes with which another one begins, without those of Django's own tables and of searches by a text's beginning.
+
+Scores of a model lie together in their table, and counting a million of them by an index in another order takes ten
+times as long.
+"""
 
 
 @pytest.mark.django_db

@@ -102,11 +102,6 @@ def own_qualification_run(user: User, run_id: int) -> QualificationRun:
     return get_object_or_404(runs, pk=run_id)
 
 
-def done_by(user: User, project_id: int) -> int:
-    """Returns how many tasks of the project the user has rated."""
-    return sum(user.tallies.filter(project=project_id).values_list("done", flat=True))
-
-
 def may_create_projects(user: User) -> bool:
     """Returns whether the user may create projects: staff and superusers may, and managers of a project."""
     return user.is_staff or user.is_superuser or user.memberships.filter(role=Role.MANAGER).exists()

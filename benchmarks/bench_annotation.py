@@ -219,7 +219,7 @@ def soak(tasks: int, *, crew: Mapping[str, "User"], annotators: int, seconds: fl
     filling.make_project("bench", crew=crew, tasks=tasks, characters=200)
     runs = Bench(list(crew), seconds)
     with product.running(), ExitStack() as watching:
-        held = {name: Memory(word.encode()) for name, word in WORDS.items()}
+        held = {name: Memory(word.strip("/").encode()) for name, word in WORDS.items()}
         for memory in held.values():
             watching.enter_context(memory.watched())
         row = runs.row(carry=True, annotators=annotators)
@@ -244,6 +244,8 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--soak", type=float, metavar="SECONDS")
     chosen = parser.parse_args(words)
+    if (peer := os.environ.get("BENCH_PEER", "")) and peer not in beside_peers.PEERS:
+        parser.error(f"BENCH_PEER is {peer}: write one of {', '.join(beside_peers.PEERS)}")
     with product.database():
         from benchmarks import filling
 
@@ -251,7 +253,7 @@ def main(words: Sequence[str]) -> None:
         if chosen.soak:
             soak(max(chosen.tasks), crew=crew, annotators=max(chosen.annotators), seconds=chosen.soak)
             return
-        if peer := os.environ.get("BENCH_PEER"):
+        if peer:
             beside(peer, crew=crew, tasks=min(chosen.tasks), annotators=max(chosen.annotators), seconds=chosen.seconds)
             return
         for tasks in chosen.tasks:

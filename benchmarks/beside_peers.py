@@ -19,6 +19,7 @@ from benchmarks.load import Call, Outcome
 if TYPE_CHECKING:
     from annotator.models import User
 
+PEERS = ("label-studio", "potato")
 ROUNDS = 3
 OVERLAP = 3
 PROMPT, RESPONSE = 300, 1500

@@ -83,6 +83,7 @@ MOMENT = """replace(to_char(%(expressions)s AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH
 
 
 def moment(field: str) -> Func:
+    """Returns the time in a field as MOMENT."""
     return Func(F(field), template=MOMENT, output_field=CharField())
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from django.db.models import QuerySet
 from annotator.consensus.rankings import Pair, pairs_of, ranking_of, ranks_of
 from annotator.exporting.copied import MOMENT
 from annotator.exporting.filters import Filters
-from annotator.exporting.parts import copied_lines, in_parts
+from annotator.exporting.parts import Select, copied_in_parts, copied_lines
 from annotator.models import TIE, Project, Task
 from annotator.models.label import IN_FORCE_OF_RESPONSE
 
@@ -183,18 +184,20 @@ class Selection:
 def answered_tasks(tasks: Selection, depth: Depth) -> Iterator[AnsweredTask]:
     """Yields the tasks in the order of their ids, a part of the project at a time."""
 
-    def of_part(first: int, end: int | None) -> Iterator[AnsweredTask]:
+    def of_part(first: int, end: int | None) -> Select:
         part = tasks.exported.filter(pk__gte=first)
-        return _tasks(tasks, part.filter(pk__lt=end) if end else part, depth)
+        return _select(tasks, part.filter(pk__lt=end) if end else part, depth)
 
-    return in_parts(tasks.project, of_part) if tasks.filters.among is None else _tasks(tasks, tasks.exported, depth)
+    with suppress(EmptyResultSet):  # the query's own conditions exclude everything
+        whole = tasks.filters.among is not None
+        lines = (
+            copied_lines(*_select(tasks, tasks.exported, depth)) if whole else copied_in_parts(tasks.project, of_part)
+        )
+        yield from map(_task, map(orjson.loads, lines))
 
 
-def _tasks(tasks: Selection, exported: QuerySet[Task], depth: Depth) -> Iterator[AnsweredTask]:
-    try:
-        sql, values = exported.values(*_COLUMNS).query.sql_with_params()
-    except EmptyResultSet:  # the query's own conditions exclude everything
-        return
+def _select(tasks: Selection, exported: QuerySet[Task], depth: Depth) -> Select:
+    sql, values = exported.values(*_COLUMNS).query.sql_with_params()
     in_time, times = _in_time("n.submitted_at", tasks.filters) if depth.ratings else ("", [])
     select = _SELECT.format(
         conversation="t.conversation" if depth.texts else "'[]'::json",
@@ -210,7 +213,7 @@ def _tasks(tasks: Selection, exported: QuerySet[Task], depth: Depth) -> Iterator
         columns=", ".join(_COLUMNS),
         condition=tasks.condition,
     )
-    yield from map(_task, map(orjson.loads, copied_lines(select, [*times, *values, *tasks.values])))
+    return select, [*times, *values, *tasks.values]
 
 
 def preferred_tasks(project: Project, filters: Filters) -> Selection:
@@ -298,9 +301,9 @@ def _task(row: Sequence[Any]) -> AnsweredTask:
         ],
         preference=_preference(settled, None if dropped else agreed, None if dropped else imported),
         pairs=pairs_of(ranking) if ranking else None if dropped or pairs is None else [(a, b) for a, b in pairs],
-        votes=[Vote(*vote) for vote in votes or ()],
-        ratings=[RatedBy(*rating) for rating in ratings or ()],
-        rankings=[RankedBy(*given) for given in rankings or ()],
+        votes=[Vote(*vote) for vote in votes] if votes else (),
+        ratings=[RatedBy(*rating) for rating in ratings] if ratings else (),
+        rankings=[RankedBy(*given) for given in rankings] if rankings else (),
         dropped=dropped,
     )
 

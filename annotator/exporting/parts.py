@@ -1,20 +1,30 @@
 """Reads the rows of an export by COPY, a part of the project's tasks at a time, as PostgreSQL encodes them."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, TypeVar
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from annotator.db.planning import by_indexes_without_transaction
 from annotator.models import Project, Task
 
-T = TypeVar("T")
+Select = tuple[str, Sequence[Any]]
+"""A statement, and the values of its parameters."""
 FIRST, AT_ONCE = 100, 2_000
 """Tasks whose rows are read by one statement: at first few, so that the answer soon begins."""
 GROWTH, MOST_AT_ONCE = 8, 100_000
 """Where a part has no rows, the next one has so many times its tasks: most tasks may have none."""
+READ_AHEAD_EVERY, MOST_READ_AHEAD = 64, 32
+"""After how many rows of a part what has come of the next one is taken into memory, and how often: at most 200 kB each
+time, as the kernel holds no more. Without it PostgreSQL would stand still between two parts, on one core or the other.
+"""
+_BEHIND = "SELECT id FROM annotator_task WHERE project_id = %s AND id >= %s ORDER BY id OFFSET %s LIMIT 1"
+_SETTINGS = "SELECT name, setting FROM pg_settings WHERE source = 'session'"
 # Rows as bytes: PostgreSQL would look through each text once more for what to quote or to escape.
 _COPY = "COPY ({select}) TO STDOUT WITH (FORMAT binary)"
 _FILE_HEAD, _ROW_HEAD = 19, 6
@@ -26,25 +36,87 @@ class StatementDuringCopy(Exception):
     """Whoever uses the rows has asked the database for something in the middle; read it before the first row."""
 
 
-def in_parts(project: Project, read: Callable[[int, int | None], Iterator[T]]) -> Iterator[T]:
-    """Yields what `read` does for one part of the project's tasks after the other, in the order of their ids.
+def copied_in_parts(project: Project, select: Callable[[int, int | None], Select]) -> Iterator[bytes]:
+    """Yields what a statement selects, as `copied_lines` does, for one part of the project's tasks after the other.
 
-    `read` gets the id of a part's first task, and that of the first task behind it; the last part has no such task. Its
-    statements look up each row by an index, because a part has few of the rows of each table.
+    `select` gets the id of a part's first task, and that of the first task behind it; the last part has no such task.
+    It returns a statement and its values. The statements look up each row by an index, because a part has few of the
+    rows of each table. Raises EmptyResultSet where `select` does.
     """
-    tasks = Task.objects.filter(project=project).order_by("pk").values_list("pk", flat=True)
-    # From the project's first task on: of all those below the end, PostgreSQL would expect too many to look them up.
-    first, size = tasks.first() or 0, FIRST
-    more = bool(first)
-    with by_indexes_without_transaction():
-        while more:
-            end = tasks.filter(pk__gte=first)[size : size + 1].first()
-            has_rows = False
-            for row in read(first, end):
-                has_rows = True
-                yield row
-            first, more = end or 0, end is not None
-            size = AT_ONCE if has_rows else min(GROWTH * size, MOST_AT_ONCE)
+    first, size = Task.objects.filter(project=project).order_by("pk").values_list("pk", flat=True).first(), FIRST
+    under_way: deque[_Part] = deque()
+    with by_indexes_without_transaction(), _another_connection() as another:
+        idle = deque([connection] if another is None else [connection, another])
+        try:
+            while first or under_way:
+                # On one connection PostgreSQL looks up the next part, while the rows of this one are made use of.
+                while first and idle:
+                    using = idle.popleft()
+                    end = _task_behind(project, first, size, using)
+                    under_way.append(_Part(using, _begun_copy(*select(first, end), using)))
+                    first = end
+                part, *later = under_way
+                has_rows = False
+                for number, line in enumerate(part.lines):
+                    has_rows = True
+                    yield line
+                    if number % READ_AHEAD_EVERY == 0 and later:
+                        later[0].read_ahead()
+                size = AT_ONCE if has_rows else min(GROWTH * size, MOST_AT_ONCE)
+                idle.append(under_way.popleft().using)
+        finally:
+            for part in under_way:
+                part.lines.close()
+
+
+@dataclass
+class _Part:
+    """The rows of a part, which the connection sends."""
+
+    using: BaseDatabaseWrapper
+    lines: Generator[bytes]
+    taken_ahead: int = 0
+
+    def read_ahead(self) -> None:
+        """Takes what has come of rows that are wanted later: PostgreSQL goes on when there is room in the socket."""
+        if self.taken_ahead < MOST_READ_AHEAD:
+            self.taken_ahead += 1
+            self.using.connection.pgconn.consume_input()
+
+
+def _task_behind(project: Project, first: int, size: int, using: BaseDatabaseWrapper) -> int | None:
+    """Returns the id of the first task behind a part of so many; None if the part is the last one."""
+    with using.cursor() as cursor:
+        cursor.execute(_BEHIND, [project.pk, first, size])
+        row = cursor.fetchone()
+    return row and int(row[0])
+
+
+@contextmanager
+def _another_connection() -> Iterator[BaseDatabaseWrapper | None]:
+    """Opens a connection to read by besides this thread's, if PostgreSQL has one to spare.
+
+    In a transaction it opens none, as it would not see what the transaction sees. It does not come from the pool, whose
+    connections are for whoever waits for a page.
+    """
+    if connection.in_atomic_block:
+        yield None
+        return
+    other = connections.create_connection(DEFAULT_DB_ALIAS)
+    # A new dictionary: this one is the settings', which every later connection of the process is made by.
+    options = {name: value for name, value in other.settings_dict["OPTIONS"].items() if name != "pool"}
+    other.settings_dict = {**other.settings_dict, "OPTIONS": options}
+    try:
+        with suppress(OperationalError):
+            other.ensure_connection()
+            with connection.cursor() as cursor:
+                cursor.execute(_SETTINGS)
+                settings = cursor.fetchall()
+            with other.cursor() as cursor:
+                cursor.executemany("SELECT set_config(%s, %s, false)", settings)
+        yield other if other.connection else None
+    finally:
+        other.close()
 
 
 def copied_lines(select: str, parameters: Sequence[Any]) -> Iterator[bytes]:
@@ -53,15 +125,28 @@ def copied_lines(select: str, parameters: Sequence[Any]) -> Iterator[bytes]:
     PostgreSQL reads on while the lines are made use of. Until the last one is read, the connection can run no other
     statement; one that comes from Django raises StatementDuringCopy.
     """
+    yield from _begun_copy(select, parameters, connection)
+
+
+def _begun_copy(select: str, parameters: Sequence[Any], using: BaseDatabaseWrapper) -> Generator[bytes]:
+    """Sends the statement, and returns its lines."""
+    lines = _copy(select, parameters, using)
+    next(lines)
+    return lines
+
+
+def _copy(select: str, parameters: Sequence[Any], using: BaseDatabaseWrapper) -> Generator[bytes]:
+    """Sends the statement at the first step, which yields nothing of worth; yields its lines from then on."""
     copy = _COPY.format(select=select)
     # Django wraps the errors of its own calls alone.
     with (
-        connection.cursor() as cursor,
-        connection.wrap_database_errors,
+        using.cursor() as cursor,
+        using.wrap_database_errors,
         cursor.cursor.copy(copy, parameters) as sent,
-        _no_other_statement(),
+        _no_other_statement(using),
     ):
         try:
+            yield b""
             head = _FILE_HEAD + _ROW_HEAD
             for row in sent:
                 # What is shorter is the end of the file.
@@ -76,18 +161,18 @@ def copied_lines(select: str, parameters: Sequence[Any]) -> Iterator[bytes]:
 
 
 @contextmanager
-def _no_other_statement() -> Iterator[None]:
+def _no_other_statement(using: BaseDatabaseWrapper) -> Iterator[None]:
     """Refuses statements, for which the connection would otherwise wait without end: this very code has to read on."""
 
     def refuse(*_call: Any) -> Any:
         raise StatementDuringCopy("a statement was sent while rows are copied on the same connection")
 
-    connection.execute_wrappers.append(refuse)
+    using.execute_wrappers.append(refuse)
     try:
         yield
     finally:
         # Not `execute_wrapper`, which removes the last one: generators need not end in the order they began.
-        connection.execute_wrappers.remove(refuse)
+        using.execute_wrappers.remove(refuse)
 
 
 def without_line_ends(line: bytes) -> bytes:

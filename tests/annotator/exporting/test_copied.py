@@ -2,10 +2,14 @@
 
 import json
 from typing import Any
+from unittest import mock
 
 import pytest
+from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.models import QuerySet
 
+from annotator.db.planning import by_indexes_without_transaction
+from annotator.db.statement_timeouts import long_statements
 from annotator.exporting import parts
 from annotator.exporting.copied import copied, moment, prompt_text
 from annotator.exporting.formats import json_lines
@@ -59,6 +63,62 @@ def test_rows_come_in_parts_in_their_order(project: Project, monkeypatch: pytest
     assert lines(project, rows.none(), "id") == []
     few = Task.objects.filter(external_id__in=["t1", "t6"]).order_by("pk")
     assert [json.loads(line)["id"] for line in lines(project, few.values_list("external_id"), "id")] == ["t1", "t6"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("spare", [True, False])
+def test_parts_of_two_connections_keep_their_order(
+    project: Project, monkeypatch: pytest.MonkeyPatch, spare: bool
+) -> None:
+    monkeypatch.setattr(parts, "FIRST", 1)
+    monkeypatch.setattr(parts, "AT_ONCE", 3)
+    monkeypatch.setattr(parts, "READ_AHEAD_EVERY", 1)
+    if not spare:
+        refused = connections.create_connection(DEFAULT_DB_ALIAS)
+        refused.settings_dict = {**refused.settings_dict, "HOST": "/nowhere"}
+        monkeypatch.setattr(connections, "create_connection", lambda _alias: refused)
+    begun = mock.Mock(side_effect=parts._begun_copy)
+    monkeypatch.setattr(parts, "_begun_copy", begun)
+    made = [make_task(project, f"t{number}").external_id for number in range(20)]
+    rows = Task.objects.order_by("pk").values_list("external_id")
+    assert [json.loads(line)["id"] for line in lines(project, rows, "id")] == made
+    assert len({id(call.args[2]) for call in begun.call_args_list}) == 1 + spare
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_reader_who_leaves_frees_both_connections(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "FIRST", 3)
+    opened = mock.Mock(side_effect=connections.create_connection)
+    monkeypatch.setattr(connections, "create_connection", opened)
+    for number in range(8):
+        make_task(project, f"t{number}")
+    rows = copied(project, Task.objects.order_by("pk").values_list("external_id"), ["id"], task="pk").lines
+    next(rows)
+    rows.close()  # type: ignore[attr-defined]
+    assert opened.call_count == 1
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW enable_seqscan")
+        assert cursor.fetchone() == ("on",)
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'COPY%%'"
+        )
+        assert cursor.fetchone() == (0,)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_another_connection_reads_as_this_one_does(project: Project) -> None:
+    with connection.cursor() as cursor, long_statements(), by_indexes_without_transaction():
+        with parts._another_connection() as another:
+            assert another is not None
+            assert "pool" in connection.settings_dict["OPTIONS"]
+            for setting in ("statement_timeout", "enable_seqscan", "max_parallel_workers_per_gather"):
+                assert [shown(cursor, setting), setting] == [shown(another.cursor(), setting), setting]
+        assert shown(cursor, "enable_seqscan") == "off"
+
+
+def shown(cursor: Any, setting: str) -> str:
+    cursor.execute(f"SHOW {setting}")
+    return str(cursor.fetchone()[0])
 
 
 def test_tasks_without_rows_cost_few_statements(project: Project, django_assert_max_num_queries: Any) -> None:

@@ -28,7 +28,6 @@ from annotator.models.annotation import TIE
 _OF_EDITS: Mapping[Sequence[str], int] = {names: PREFERRED[names[0]] for names in RESPONSES if names[0] in PREFERRED}
 """The responses of the configurations of edits, and which of the two is better."""
 _PAIR = ("response1", "response2")
-_BY_RATER = ("feedback1", "feedback2")
 
 
 def helpsteer3_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[Row]:
@@ -104,21 +103,24 @@ def _preferences(task: AnsweredTask, names: Sequence[str]) -> Row:
     return {
         "overall_preference": preference,
         "individual_preference": [
-            {"score": vote.strength, "reasoning": vote.justification, **dict(zip(_BY_RATER, said, strict=False))}
+            {"score": vote.strength, "reasoning": vote.justification, "feedback1": first, "feedback2": second}
             for vote, came in zip(votes, kept, strict=True)
-            for said in [vote.feedback or came]
+            for first, second in [vote.feedback if len(vote.feedback) == len(_PAIR) else came]
         ],
     }
 
 
 def _feedback(task: AnsweredTask, names: Sequence[str]) -> Row:
     """Returns what came with the task besides preferences, in the fields of its configuration."""
+    of_edits = tuple(names) in _OF_EDITS
+    if not of_edits and not any(answer.feedback for answer in task.responses):  # as in most tasks
+        return {}
     lists = {
         FEEDBACK[name]: texts_of(answer.feedback)
         for name, answer in zip(names, task.responses, strict=False)
         if name in FEEDBACK
     }
-    if tuple(names) in _OF_EDITS:
+    if of_edits:
         kept = {name: task.metadata[name] for name in ("change_summary", "original_response") if name in task.metadata}
         return kept | (lists or {"feedback": texts_of(task.metadata.get("feedback"))})
     # A row of preferences has no such lists: its feedback stands with each preference.

@@ -123,9 +123,11 @@ def row(project: "Project", annotator: "User", *, tasks: int, done: int) -> str:
 
 def check_plans(project: "Project", annotator: "User") -> None:
     """Asserts that the reads of a claim follow the indexes that were made for them, whatever the sizes."""
-    from annotator.assignment import task_choice
+    from django.utils import timezone
 
-    line, untouched = task_choice.plans(task_choice.Seeker(project.pk, annotator.pk))
+    from annotator.assignment.claims import plans
+
+    line, untouched = plans(project, annotator, now=timezone.now())
     assert "using task_in_line" in line, line
     assert "using task_untouched" in untouched, untouched
     assert "Seq Scan on annotator_task" not in line + untouched

@@ -2,19 +2,21 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from annotator.assignment import task_choice
 from annotator.assignment.entitlement import REASONS, Entitlement
 from annotator.assignment.leases import (
     ONE_CLAIM_AT_A_TIME,
+    WITH_RESPONSES,
     in_order,
     reclaim_expired,
     responses_in_order,
     responses_of,
     shuffled,
-    with_responses,
+    task_with_responses,
 )
-from annotator.assignment.task_choice import Seeker
+from annotator.assignment.task_choice import HAD_BEFORE, LINE, NEXT_IN_LINE, Line, Picked, Seeker
 from annotator.db.retries import in_transaction
 from annotator.db.statements import Statement
 from annotator.gold import gold_tasks
@@ -38,18 +40,19 @@ class Claim:
 class _Situation:
     """How the annotator stands in the project: their membership, how many tasks they have rated, what they have begun.
 
-    `line` is how far down the line of begun tasks they have looked, `own` the assignment that is leased to them, and
+    `looked` is how far down the line of begun tasks they have looked, `own` the assignment that is leased to them, and
     `half_done` the tasks of which they have a draft but no lease. `leases_ran_out` is true if any lease of any
-    project has expired without being reclaimed.
+    project has expired without being reclaimed. The task of `line` is locked.
     """
 
     member: Membership | None
     excluded: bool
     done: int
-    line: int
+    looked: int
     own: int | None
     half_done: list[int]
     leases_ran_out: bool
+    line: Line
 
     def entitlement(self, project: Project) -> Entitlement:
         """Returns what may bar the annotator in the project."""
@@ -82,17 +85,15 @@ def next_task(project: Project, annotator: User, *, now: datetime) -> Claim:
     if situation.leases_ran_out:
         reclaim_expired(now=now)
     languages = tuple(situation.member.languages) if situation.member else ()
-    seeker = Seeker(project.pk, annotator.pk, situation.line, languages or None)
+    seeker = Seeker(project.pk, annotator.pk, situation.looked, languages or None)
     half_done = task_choice.lock_one(situation.half_done) if situation.half_done else None
-    available = half_done or task_choice.pick(seeker)
-    if not available:
+    picked = half_done or task_choice.pick(seeker, situation.line)
+    if not picked:
         return Claim(None, reason=why_nothing(seeker))
-    gold_task = gold_tasks.next_for(project, annotator) if not half_done and gold_tasks.is_due(project) else None
-    task, responses = (gold_task, responses_of(gold_task)) if gold_task else with_responses(available)
-    task.project = project  # or Django would read the project again
-    order = shuffled((response.position for response in responses), task, annotator)
-    leased = _lease(task, annotator, order, now=now, expires=expires)
-    return Claim(leased, in_order(responses, leased.response_order))
+    if not half_done and gold_tasks.is_due(project) and (gold_task := gold_tasks.next_for(project, annotator)):
+        gold_tasks.make_room(gold_task)
+        picked = Picked(gold_task.pk, [response.position for response in responses_of(gold_task)])
+    return _lease(picked, project, annotator, now=now, expires=expires)
 
 
 _LOCK = Statement(ONE_CLAIM_AT_A_TIME)
@@ -108,10 +109,18 @@ def one_claim_at_a_time(annotator: User) -> None:
 
 # The newest task that is still leased to the annotator counts, even if its lease has expired: nobody has reclaimed it.
 # Next come tasks with a draft whose lease was reclaimed, so that people who return continue where they stopped.
-_SITUATION = Statement("""
+_SITUATION = Statement(f"""
+WITH standing AS MATERIALIZED (
+    SELECT m.id, m.role, m.paused_at, m.paused_because, m.qualified_at, m.quota, m.languages,
+        CASE WHEN m.languages <> '{{}}' THEN m.languages::text[] || ''::text END AS spoken,
+        coalesce(y.done, 0) AS done, coalesce(y.line, 0) AS line
+    FROM (SELECT 1) AS one
+    LEFT JOIN annotator_membership m ON m.user_id = %(annotator)s AND m.project_id = %(project)s
+    LEFT JOIN annotator_tally y ON y.annotator_id = %(annotator)s AND y.project_id = %(project)s
+), {NEXT_IN_LINE}
 SELECT m.id, m.role, m.paused_at, m.paused_because, m.qualified_at, m.quota, m.languages,
     EXISTS (SELECT FROM annotator_exclusion e WHERE e.project_id = %(project)s AND e.annotator_id = %(annotator)s),
-    coalesce(y.done, 0), coalesce(y.line, 0),
+    m.done, m.line,
     (SELECT s.id FROM annotator_assignment s JOIN annotator_task t ON t.id = s.task_id
      WHERE s.annotator_id = %(annotator)s AND s.state = 'leased' AND t.project_id = %(project)s
         AND t.state IN ('open', 'gold') ORDER BY s.leased_at DESC LIMIT 1),
@@ -119,20 +128,30 @@ SELECT m.id, m.role, m.paused_at, m.paused_because, m.qualified_at, m.quota, m.l
      JOIN annotator_task t ON t.id = s.task_id
      WHERE s.annotator_id = %(annotator)s AND s.state = 'expired' AND t.project_id = %(project)s
      ORDER BY d.saved_at DESC LIMIT 5),
-    EXISTS (SELECT FROM annotator_assignment s WHERE s.state = 'leased' AND s.lease_expires_at < %(now)s)
-FROM (SELECT 1) AS one
-LEFT JOIN annotator_membership m ON m.user_id = %(annotator)s AND m.project_id = %(project)s
-LEFT JOIN annotator_tally y ON y.annotator_id = %(annotator)s AND y.project_id = %(project)s
+    EXISTS (SELECT FROM annotator_assignment s WHERE s.state = 'leased' AND s.lease_expires_at < %(now)s),
+    {LINE}
+FROM standing m
 """)
 # In the order in which _SITUATION selects them.
 _MEMBER_FIELDS = ("id", "role", "paused_at", "paused_because", "qualified_at", "quota", "languages")
 
 
 def _situation(project: Project, annotator: User, now: datetime) -> _Situation:
-    (row,) = _SITUATION.rows(project=project.pk, annotator=annotator.pk, now=now)
+    (row,) = _SITUATION.rows(**_values(project, annotator, now))
     values = dict(zip(_MEMBER_FIELDS, row, strict=False))
     member = Membership(**values, project=project, user=annotator) if values["id"] else None
-    return _Situation(member, *row[len(_MEMBER_FIELDS) :])
+    end = len(row) - len(Line._fields)
+    return _Situation(member, *row[len(_MEMBER_FIELDS) : end], line=Line(*row[end:]))
+
+
+def _values(project: Project, annotator: User, now: datetime) -> dict[str, Any]:
+    return {"project": project.pk, "annotator": annotator.pk, "now": now, "states": HAD_BEFORE}
+
+
+def plans(project: Project, annotator: User, *, now: datetime) -> list[str]:
+    """Returns what EXPLAIN says of the two reads that every claim may make: of the line, and of untouched tasks."""
+    line = _SITUATION.plan(**_values(project, annotator, now))
+    return [line, task_choice.untouched_plan(Seeker(project.pk, annotator.pk))]
 
 
 def _barred_because(entitlement: Entitlement, member: Membership | None) -> str:
@@ -160,7 +179,7 @@ def _renewed(assignment_id: int | None, project: Project, expires: datetime) -> 
 # Takes the lowest free slot of a locked task. It runs after the statement that took the lock, so it sees every slot
 # committed before that. An annotator who let the task go before gets their earlier row back, and with it the order
 # in which they saw the responses then: the UPDATE leaves response_order alone.
-_LEASE = Statement("""
+_LEASE = Statement(f"""
 WITH free AS (
     SELECT min(number) AS slot FROM annotator_task t, generate_series(1, t.slots_wanted) AS number
     WHERE t.id = %(task)s AND NOT EXISTS (
@@ -168,23 +187,28 @@ WITH free AS (
     )
 ), taken AS (
     UPDATE annotator_task SET open_slots = open_slots - 1 WHERE id = %(task)s
+), leased AS (
+    INSERT INTO annotator_assignment
+        (task_id, annotator_id, slot, state, response_order, leased_at, lease_expires_at)
+    SELECT %(task)s, %(annotator)s, slot, 'leased', %(order)s::smallint[], %(now)s, %(expires)s FROM free
+    ON CONFLICT (task_id, annotator_id) DO UPDATE SET slot = excluded.slot, state = excluded.state,
+        leased_at = excluded.leased_at, lease_expires_at = excluded.lease_expires_at
+    RETURNING id, slot, response_order
 )
-INSERT INTO annotator_assignment
-    (task_id, annotator_id, slot, state, response_order, leased_at, lease_expires_at)
-SELECT %(task)s, %(annotator)s, slot, 'leased', %(order)s::smallint[], %(now)s, %(expires)s FROM free
-ON CONFLICT (task_id, annotator_id) DO UPDATE SET slot = excluded.slot, state = excluded.state,
-    leased_at = excluded.leased_at, lease_expires_at = excluded.lease_expires_at
-RETURNING id, slot, response_order
+SELECT s.id, s.slot, s.response_order, {WITH_RESPONSES}
+FROM leased s JOIN annotator_task t ON t.id = %(task)s LEFT JOIN annotator_response r ON r.task_id = t.id
+ORDER BY r.position
 """)
 
 
-def _lease(task: Task, annotator: User, order: list[int], *, now: datetime, expires: datetime) -> Assignment:
-    if task.state == Task.State.GOLD:
-        gold_tasks.make_room(task)
-    leased = _LEASE.rows(task=task.pk, annotator=annotator.pk, now=now, expires=expires, order=order)
-    number, slot, order = leased[0]
-    task.open_slots -= 1
-    return Assignment(
+def _lease(picked: Picked, project: Project, annotator: User, *, now: datetime, expires: datetime) -> Claim:
+    order = shuffled(picked.positions, picked.task, annotator)
+    rows = _LEASE.rows(task=picked.task, annotator=annotator.pk, now=now, expires=expires, order=order)
+    number, slot, order = rows[0][:3]
+    task, responses = task_with_responses([row[3:] for row in rows])
+    task.project = project  # or Django would read the project again
+    task.open_slots -= 1  # the statement reads the task as it was before
+    leased = Assignment(
         pk=number,
         task=task,
         annotator=annotator,
@@ -195,6 +219,7 @@ def _lease(task: Task, annotator: User, order: list[int], *, now: datetime, expi
         leased_at=now,
         lease_expires_at=expires,
     )
+    return Claim(leased, in_order(responses, order))
 
 
 def why_nothing(seeker: Seeker) -> str:

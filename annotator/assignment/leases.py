@@ -232,13 +232,13 @@ def free_slot(task: Task) -> int | None:
 
 def response_order(task: Task, annotator: User) -> list[int]:
     """Returns the positions of the responses in the order in which this annotator sees them."""
-    return shuffled((response.position for response in task.responses.all()), task, annotator)
+    return shuffled((response.position for response in task.responses.all()), task.pk, annotator)
 
 
-def shuffled(positions: Iterable[int], task: Task, annotator: User) -> list[int]:
+def shuffled(positions: Iterable[int], task_id: int, annotator: User) -> list[int]:
     # A text as the seed is hashed the same in every process and on every machine, unlike hash() of a tuple.
     order = sorted(positions)
-    random.Random(f"{task.pk}:{annotator.pk}").shuffle(order)
+    random.Random(f"{task_id}:{annotator.pk}").shuffle(order)
     return order
 
 
@@ -252,16 +252,13 @@ def responses_of(task: Task) -> list[Response]:
 
 
 _WHOLE = Columns(Task, "t", NEVER_ASKED_FOR)
-# LEFT JOIN, so that a task without responses still gives one row.
-_WITH_RESPONSES = Statement(f"""
-SELECT {_WHOLE}, {_RESPONSE} FROM annotator_task t LEFT JOIN annotator_response r ON r.task_id = t.id
-WHERE t.id = %(task)s ORDER BY r.position
-""")
+WITH_RESPONSES = f"{_WHOLE}, {_RESPONSE}"
+"""The columns of a task with its conversation as `t`, and of its responses as `r`: a row for each response."""
 
 
-def with_responses(task_id: int) -> tuple[Task, list[Response]]:
-    """Reads a task with its conversation, and its responses in the order of their positions."""
-    rows, width = _WITH_RESPONSES.rows(task=task_id), len(_WHOLE.names)
+def task_with_responses(rows: Sequence[Row]) -> tuple[Task, list[Response]]:
+    """Makes the instances of one task from rows of WITH_RESPONSES; a task without responses has a row of nulls."""
+    width = len(_WHOLE.names)
     return _WHOLE.instance(rows[0][:width]), [_RESPONSE.instance(row[width:]) for row in rows if row[width]]
 
 

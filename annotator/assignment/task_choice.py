@@ -9,7 +9,7 @@ in the line. Everything is read only when these reads find nothing, so no task i
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from annotator.db.statements import Row, Statement
 
@@ -35,48 +35,72 @@ class Seeker:
         return {**vars(self), "languages": languages, "states": HAD_BEFORE}
 
 
+class Picked(NamedTuple):
+    """A task whose row is locked, with the positions of its responses."""
+
+    task: int
+    positions: list[int]
+
+
 _ROOM = "t.project_id = %(project)s AND t.state = 'open' AND t.open_slots > 0"
 _MINE = """(SELECT FROM annotator_assignment s
             WHERE s.task_id = t.id AND s.annotator_id = %(annotator)s AND s.state = ANY(%(states)s))"""
-_SPOKEN = "(%(languages)s::text[] IS NULL OR t.language = ANY(%(languages)s::text[]))"
+_POSITIONS = "ARRAY(SELECT r.position FROM annotator_response r WHERE r.task_id = {task} ORDER BY r.position)"
+_SPOKEN = "({languages}::text[] IS NULL OR t.language = ANY({languages}::text[]))"
+_SPOKEN_BY_SEEKER = _SPOKEN.format(languages="%(languages)s")
 
 
-def pick(seeker: Seeker) -> int | None:
-    """Locks the best task with room for the seeker, and returns its id. Tasks locked by others are passed over."""
-    return _next_in_line(seeker) or _untouched(seeker) or _any_at_all(seeker)
+def pick(seeker: Seeker, line: "Line") -> Picked | None:
+    """Locks the best task with room for the seeker, and returns it. Tasks locked by others are passed over.
+
+    `line` is what the statement read that holds NEXT_IN_LINE.
+    """
+    if line.passed - LOOK_BACK >= seeker.line + STEP:
+        _look_from(seeker, line.passed - LOOK_BACK)
+    return line.picked() or _untouched(seeker) or _any_at_all(seeker)
 
 
 # Begun tasks -----------------------------------------------------------------------------------------------
 
-# `first` counts locked tasks too. With SKIP LOCKED the stored place could move beyond a task that is locked for a
-# moment only, and the annotator would not see it again.
-_NEXT_IN_LINE = Statement(f"""
-WITH first AS (
+
+class Line(NamedTuple):
+    """The first begun task that the seeker may take, and the last place in line that is of no use to them."""
+
+    task: int | None
+    positions: list[int]
+    passed: int
+
+    def picked(self) -> Picked | None:
+        return Picked(self.task, self.positions) if self.task else None
+
+
+_SPOKEN_BY_STANDING = _SPOKEN.format(languages="(SELECT spoken FROM standing)")
+# Part of the statement that reads how the annotator stands, as `standing` with the columns `line` and `spoken`: every
+# claim runs both. `first` counts locked tasks too. With SKIP LOCKED the stored place could move beyond a task that is
+# locked for a moment only, and the annotator would not see it again.
+NEXT_IN_LINE = f"""
+first AS (
     SELECT t.line FROM annotator_task t
-    WHERE {_ROOM} AND t.begun AND t.line > %(line)s AND {_SPOKEN} AND NOT EXISTS {_MINE}
+    WHERE {_ROOM} AND t.begun AND t.line > (SELECT line FROM standing) AND {_SPOKEN_BY_STANDING} AND NOT EXISTS {_MINE}
     ORDER BY t.line LIMIT 1
 ), picked AS (
     SELECT t.id FROM annotator_task t
-    WHERE {_ROOM} AND t.begun AND t.line >= (SELECT line FROM first) AND {_SPOKEN} AND NOT EXISTS {_MINE}
+    WHERE {_ROOM} AND t.begun AND t.line >= (SELECT line FROM first) AND {_SPOKEN_BY_STANDING} AND NOT EXISTS {_MINE}
     ORDER BY t.line LIMIT 1 FOR UPDATE OF t SKIP LOCKED
-)
-SELECT (SELECT id FROM picked), coalesce(
-    (SELECT line FROM first) - 1,
-    (SELECT t.line FROM annotator_task t WHERE {_ROOM} AND t.begun ORDER BY t.line DESC LIMIT 1),
-    0
-)
-""")
+)"""
+"""Reads, as `first` and `picked`, the begun tasks of a project that an annotator may take, and locks one."""
+LINE = f"""
+    (SELECT id FROM picked), {_POSITIONS.format(task="(SELECT id FROM picked)")}, coalesce(
+        (SELECT line FROM first) - 1,
+        (SELECT t.line FROM annotator_task t WHERE {_ROOM} AND t.begun ORDER BY t.line DESC LIMIT 1),
+        0
+    )
+"""
+"""The columns of a Line, after NEXT_IN_LINE."""
 _LOOKED = Statement("""
 INSERT INTO annotator_tally (annotator_id, project_id, line) VALUES (%(annotator)s, %(project)s, %(line)s)
 ON CONFLICT (annotator_id, project_id) DO UPDATE SET line = excluded.line
 """)
-
-
-def _next_in_line(seeker: Seeker) -> int | None:
-    task, passed = _NEXT_IN_LINE.rows(**seeker.parameters())[0]
-    if passed - LOOK_BACK >= seeker.line + STEP:
-        _look_from(seeker, passed - LOOK_BACK)
-    return task if task is None else int(task)
 
 
 def _look_from(seeker: Seeker, line: int) -> None:
@@ -102,7 +126,7 @@ WITH top AS (
     WHERE {_ROOM} AND NOT t.begun {{language}} AND NOT EXISTS (SELECT FROM onwards) AND NOT EXISTS {_MINE}
     ORDER BY t.priority DESC, t.shuffle LIMIT 1 FOR UPDATE OF t SKIP LOCKED
 )
-SELECT id FROM onwards UNION ALL SELECT id FROM around
+SELECT t.id, {_POSITIONS.format(task="t.id")} FROM (SELECT id FROM onwards UNION ALL SELECT id FROM around) t
 """
 _IN_ANY_LANGUAGE = Statement(_UNTOUCHED.format(language=""))
 # One read per language, best first: a list of languages could not follow the order of task_untouched_by_language.
@@ -120,52 +144,52 @@ def random_place() -> int:
     return random.randrange(2**31)
 
 
-def _untouched(seeker: Seeker) -> int | None:
+def _untouched(seeker: Seeker) -> Picked | None:
     values = seeker.parameters() | {"place": random_place()}
     if seeker.languages is None:
-        return _number(_IN_ANY_LANGUAGE.row(**values))
+        return _picked(_IN_ANY_LANGUAGE.row(**values))
     languages = [language for (language,) in _LANGUAGES_BY_PRIORITY.rows(**values)]
-    numbers = (_number(_IN_ONE_LANGUAGE.row(**values, language=language)) for language in languages)
-    return next((task for task in numbers if task), None)
+    found = (_picked(_IN_ONE_LANGUAGE.row(**values, language=language)) for language in languages)
+    return next((task for task in found if task), None)
 
 
-def _number(row: Row | None) -> int | None:
-    return int(row[0]) if row else None
+def _picked(row: Row | None) -> Picked | None:
+    return Picked(row[0], row[1]) if row else None
 
 
-def plans(seeker: Seeker) -> list[str]:
-    """Returns what EXPLAIN says of the two reads that every claim may make: of the line, and of untouched tasks."""
-    values = seeker.parameters()
-    return [_NEXT_IN_LINE.plan(**values), _IN_ANY_LANGUAGE.plan(**values, place=random_place())]
+def untouched_plan(seeker: Seeker) -> str:
+    """Returns what EXPLAIN says of the read of untouched tasks."""
+    return _IN_ANY_LANGUAGE.plan(**seeker.parameters(), place=random_place())
 
 
 # When nothing was found ------------------------------------------------------------------------------------
 
 # The only read that may see every task of a project; it runs when the two above return nothing.
 _ANY = Statement(f"""
-SELECT t.id, CASE WHEN t.begun THEN t.line END FROM annotator_task t
-WHERE {_ROOM} AND {_SPOKEN} AND NOT EXISTS {_MINE}
+SELECT t.id, {_POSITIONS.format(task="t.id")}, CASE WHEN t.begun THEN t.line END FROM annotator_task t
+WHERE {_ROOM} AND {_SPOKEN_BY_SEEKER} AND NOT EXISTS {_MINE}
 ORDER BY t.begun DESC, t.line, t.priority DESC LIMIT 1 FOR UPDATE OF t SKIP LOCKED
 """)
-_ONE_OF = Statement("""
-SELECT t.id FROM annotator_task t WHERE t.id = ANY(%(tasks)s) AND t.state = 'open' AND t.open_slots > 0
+_ONE_OF = Statement(f"""
+SELECT t.id, {_POSITIONS.format(task="t.id")} FROM annotator_task t
+WHERE t.id = ANY(%(tasks)s) AND t.state = 'open' AND t.open_slots > 0
 ORDER BY array_position(%(tasks)s::bigint[], t.id) LIMIT 1 FOR UPDATE OF t SKIP LOCKED
 """)
 
 
-def _any_at_all(seeker: Seeker) -> int | None:
+def _any_at_all(seeker: Seeker) -> Picked | None:
     """Locks a task that the line has hidden from this annotator, else one that they once gave back.
 
     In the first case the annotator's place in the line moves back to that task.
     """
     if row := _ANY.row(**seeker.parameters()):
-        task, line = row
+        *_, line = row
         if line is not None and line <= seeker.line:
             _look_from(seeker, line)
-        return int(task)
-    return _number(_ANY.row(**seeker.parameters() | {"states": OUT_OF_REACH}))
+        return _picked(row)
+    return _picked(_ANY.row(**seeker.parameters() | {"states": OUT_OF_REACH}))
 
 
-def lock_one(tasks: Iterable[int]) -> int | None:
-    """Locks the first of these tasks that has room and is not locked, and returns its id."""
-    return _number(_ONE_OF.row(tasks=list(tasks)))
+def lock_one(tasks: Iterable[int]) -> Picked | None:
+    """Locks the first of these tasks that has room and is not locked, and returns it."""
+    return _picked(_ONE_OF.row(tasks=list(tasks)))

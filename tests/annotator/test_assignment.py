@@ -10,10 +10,11 @@ from django.test.utils import CaptureQueriesContext
 from annotator import annotation, assignment
 from annotator.annotation import drafts
 from annotator.assignment import NotLeased, claim, task_choice
+from annotator.assignment.claims import plans
 from annotator.gold import gold_tasks
 from annotator.models import Assignment, Draft, Exclusion, PauseReason, Project, Tally, Task, User
 from annotator.projects.archive import archive
-from tests.builders import NOW, claimed, make_project, make_task, make_user, rate
+from tests.builders import NOW, claimed, make_member, make_project, make_task, make_user, rate
 from tests.conftest import Cast
 
 LATER = NOW + timedelta(hours=1)
@@ -51,7 +52,7 @@ def test_once_a_task_has_its_annotators_the_next_priority_follows(project: Proje
     plain, later, urgent = (make_task(project, priority=priority) for priority in (1, 0, 2))
     order = [claimed(project, annotator).task for annotator in cast.annotators]
     assert order == [urgent, urgent, urgent]
-    assert task_choice.pick(task_choice.Seeker(project.pk, make_user("frank").pk)) == plain.pk != later.pk
+    assert claimed(project, make_member(project, make_user("frank")).user).task == plain != later
 
 
 def test_nobody_gets_a_task_twice(project: Project, cast: Cast) -> None:
@@ -295,7 +296,7 @@ def test_claims_follow_an_index(project: Project, cast: Cast) -> None:
     )
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE annotator_task")
-    line, untouched = task_choice.plans(task_choice.Seeker(project.pk, cast.alice.pk))
+    line, untouched = plans(project, cast.alice, now=NOW)
     assert "task_in_line" in line
     assert "task_untouched" in untouched
     assert "Seq Scan on annotator_task" not in line + untouched

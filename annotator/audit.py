@@ -48,24 +48,34 @@ def record(action: str, subject: str, /, *, project: Project | None = None, **de
 
     Both are positional only, so that `details` may use their names.
     """
+    _ADD.run(**entry(action, subject, project=project, **details))
+
+
+def entry(action: str, subject: str, /, *, project: Project | None = None, **details: JSON) -> dict[str, Any]:
+    """Returns the values of ADD_ENTRY for what `record` records: for a statement that changes what the entry is about.
+
+    Only where the round trip of a statement of its own matters.
+    """
     current = acting_now()
-    _ADD.run(
-        at=database_now(),
-        actor=current.actor,
-        via=current.via,
-        token=current.token,
-        project=project.slug if project else "",
-        project_id=project.pk if project else None,
-        action=action,
-        subject=subject[:300],
-        details=json.dumps(details, cls=DjangoJSONEncoder),
-    )
+    return {
+        "entry_at": database_now(),
+        "entry_actor": current.actor,
+        "entry_via": current.via,
+        "entry_token": current.token,
+        "entry_project": project.slug if project else "",
+        "entry_project_id": project.pk if project else None,
+        "entry_action": action,
+        "entry_subject": subject[:300],
+        "entry_details": json.dumps(details, cls=DjangoJSONEncoder),
+    }
 
 
-_ADD = Statement("""
+ADD_ENTRY = """
 INSERT INTO annotator_auditentry (at, actor, via, token, project, project_id, action, subject, details)
-VALUES (%(at)s, %(actor)s, %(via)s, %(token)s, %(project)s, %(project_id)s, %(action)s, %(subject)s, %(details)s)
-""")
+VALUES (%(entry_at)s, %(entry_actor)s, %(entry_via)s, %(entry_token)s, %(entry_project)s, %(entry_project_id)s,
+    %(entry_action)s, %(entry_subject)s, %(entry_details)s)
+"""
+_ADD = Statement(ADD_ENTRY)
 
 
 def acting_now() -> Acting:

@@ -13,4 +13,13 @@ class Refused(Refusal):
 
 def record(action: str, task: Task, **details: Any) -> None:
     """Writes an audit entry about the task, in the caller's transaction: what is rolled back is not recorded."""
-    audit.record(action, f"task {task.external_id}", project=task.project, **details)
+    audit.record(action, _subject(task), project=task.project, **details)
+
+
+def entry_about(task: Task, action: str, **details: Any) -> dict[str, Any]:
+    """Returns the values of the entry that `record` writes, for a statement that holds audit.ADD_ENTRY."""
+    return audit.entry(action, _subject(task), project=task.project, **details)
+
+
+def _subject(task: Task) -> str:
+    return f"task {task.external_id}"

@@ -12,7 +12,7 @@ from annotator import consensus
 from annotator.annotation.completeness import IncompleteRating, check_complete
 from annotator.annotation.content import Submission
 from annotator.annotation.cuts import Cuts, cuts_of
-from annotator.annotation.recorded_refusals import Refused, record
+from annotator.annotation.recorded_refusals import Refused, entry_about
 from annotator.assignment import (
     ENTITLEMENT,
     Claim,
@@ -24,6 +24,7 @@ from annotator.assignment import (
     next_task,
     responses_of,
 )
+from annotator.audit import ADD_ENTRY
 from annotator.consensus.rankings import tiers
 from annotator.db.retries import in_transaction
 from annotator.db.statements import Columns, Statement
@@ -102,7 +103,6 @@ def _submit(assignment: Assignment, submission: Submission, *, now: datetime, or
     if task.state == Task.State.GOLD and current is None:
         gold_tasks.judge(assignment, now=now)
     consensus.settle([task], project=task.project, now=now)
-    record("annotation.revised" if current else "annotation.submitted", task, revision=revision)
     return Submitted(annotation, current is None, *_scores([rows[response] for response in responses]))
 
 
@@ -213,7 +213,7 @@ def _take_place(assignment: Assignment, entitlement: Entitlement, now: datetime)
 
 
 # One statement writes all rows of a submission, to save round trips: no other write runs as often.
-_STORE = Statement("""
+_STORE = Statement(f"""
 WITH annotation AS (
     INSERT INTO annotator_annotation (assignment_id, revision, is_current, origin, preference, ranking, justification,
         domain, language, aspects, active_seconds, guideline_version, rubric_version, content_hash, submitted_at)
@@ -243,7 +243,7 @@ WITH annotation AS (
     ON CONFLICT (annotator_id, project_id) DO UPDATE SET done = annotator_tally.done + 1
 ), draft AS (
     DELETE FROM annotator_draft WHERE assignment_id = %(assignment)s
-)
+), entry AS ({ADD_ENTRY})
 SELECT annotation.id, annotation.ranking, ratings.response_id, ratings.scores, ratings.segment_scores
 FROM annotation, ratings
 """)
@@ -252,7 +252,7 @@ FROM annotation, ratings
 def _store(
     assignment: Assignment, submission: Submission, *, revision: int, now: datetime, origin: str
 ) -> tuple[Annotation, dict[int, Sequence[Any]]]:
-    """Stores the annotation with its ratings, marks the assignment as submitted, counts it, and deletes its draft.
+    """Stores the annotation with its ratings and its audit entry, counts the assignment, and deletes its draft.
 
     The scores are returned as the database stores them, as rows of _SCORES by response id.
     """
@@ -286,7 +286,8 @@ def _store(
         ),
         "now": now,
     }
-    rows = _STORE.rows(**values)
+    action = "annotation.submitted" if revision == 1 else "annotation.revised"
+    rows = _STORE.rows(**values, **entry_about(assignment.task, action, revision=revision))
     assignment.state = Assignment.State.SUBMITTED
     annotation = Annotation(
         pk=rows[0][0],

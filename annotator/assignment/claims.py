@@ -141,7 +141,7 @@ def _situation(project: Project, annotator: User, now: datetime) -> _Situation:
     values = dict(zip(_MEMBER_FIELDS, row, strict=False))
     member = Membership(**values, project=project, user=annotator) if values["id"] else None
     end = len(row) - len(Line._fields)
-    return _Situation(member, *row[len(_MEMBER_FIELDS) : end], line=Line(*row[end:]))
+    return _Situation(member, *(*row[len(_MEMBER_FIELDS) : end], Line(*row[end:])))
 
 
 def _values(project: Project, annotator: User, now: datetime) -> dict[str, Any]:

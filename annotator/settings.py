@@ -231,7 +231,7 @@ REST_FRAMEWORK = {
         "annotator.api.scopes.WithinScopes",
     ],
     "DEFAULT_THROTTLE_CLASSES": ["annotator.api.throttling.ByToken"],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_RENDERER_CLASSES": ["annotator.api.rendering.Renderer"],
     "DEFAULT_PARSER_CLASSES": ["annotator.api.parsing.StorableJSONParser"],
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
     "DEFAULT_PAGINATION_CLASS": "annotator.api.pagination.CursorPages",

@@ -13,13 +13,13 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.utils.crypto import salted_hmac
 from drf_spectacular.utils import OpenApiParameter
-from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
 from annotator.accounts import idempotency
+from annotator.api.rendering import Renderer
 from annotator.db.clock import database_now
 from annotator.db.retries import in_transaction
 from annotator.models import IdempotentCall
@@ -146,7 +146,7 @@ class Idempotent(APIView):
         data = answer.data
         if isinstance(data, dict):
             data = {name: value for name, value in data.items() if name not in self.secrets}
-        body = "" if data is None else JSONRenderer().render(data).decode()
+        body = "" if data is None else Renderer().render(data).decode()
         return idempotency.Answer(answer.status_code, body, answer.headers.get("Location", ""))
 
 

@@ -11,12 +11,12 @@ from django.http.response import HttpResponseBase
 from django.utils.http import parse_etags
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.permissions import SAFE_METHODS
-from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator.api import selected_fields
+from annotator.api.rendering import Renderer
 from annotator.refusals import Refusal
 from annotator.web.query_parameters import BadParameter
 
@@ -120,4 +120,4 @@ def _matches(wanted: str, current: str) -> bool:
 
 
 def _digest(data: Any) -> str:
-    return sha256(JSONRenderer().render(data)).hexdigest()[:16]
+    return sha256(Renderer().render(data)).hexdigest()[:16]

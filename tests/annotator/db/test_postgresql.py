@@ -1,5 +1,8 @@
 """Connections that wait in the pool while the server ends them."""
 
+import os
+import subprocess
+import sys
 import time
 from copy import deepcopy
 from pathlib import Path
@@ -12,6 +15,7 @@ import pytest
 from django.db import OperationalError, connection
 
 from annotator.db.postgresql.base import DatabaseWrapper, is_usable
+from annotator.launch.install import ROOT
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -76,3 +80,17 @@ def test_a_connection_on_which_the_server_spoke_is_asked() -> None:
     connection.connection.add_notify_handler(heard.append)
     assert is_usable(connection.connection)
     assert heard, "only a question reads what was said"
+
+
+def test_looking_a_row_up_is_expected_to_be_as_cheap_as_it_is() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW random_page_cost")
+        assert cursor.fetchone() == ("1.1",)
+
+
+def test_options_of_the_operator_come_last() -> None:
+    shows = "from django.conf import settings; print(settings.DATABASES['default']['OPTIONS']['options'])"
+    environment = {"DATABASE_URL": "postgresql://me@host/db?options=-c%20random_page_cost%3D4", "SECRET_KEY": "k" * 50}
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "annotator.settings", **environment}
+    done = subprocess.run([sys.executable, "-c", shows], env=environment, cwd=ROOT, stdout=subprocess.PIPE, check=True)
+    assert done.stdout.decode().split() == ["-c", "random_page_cost=1.1", "-c", "random_page_cost=4"]

@@ -50,7 +50,7 @@ def next_rating(project: Project, annotator: User, *, after: Annotation) -> int 
 
 
 def _ratings(project: Project, annotator: User) -> QuerySet[Any]:
-    mine = Annotation.objects.current().for_project(project.pk).filter(assignment__annotator=annotator)
+    mine = Annotation.objects.current().for_project(project.pk).filter(annotator=annotator)
     latest = Subquery(_LATEST.values("decision")[:1])
     return mine.select_related("assignment__task__project").annotate(latest_decision=latest)
 

@@ -19,6 +19,8 @@ def ranking_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> I
     is one, otherwise the order by wins minus losses in `pairs`; it is null if the task yields no labels. A time
     selects the tasks that were ranked in it, and their lists are complete.
     """
+    if not _ranked(project).exists():
+        return
     tasks = ranked_tasks(project, filters).without(unseen)
     for task in answered_tasks(tasks, Depth(rankings=True)):
         names = {answer.pk: answer.name for answer in task.responses}
@@ -54,6 +56,10 @@ def ranking_columns(_project: Project) -> Mapping[str, Type]:
 
 
 def count_ranked(project: Project, filters: Filters) -> int:
-    ranked = filters.of_tasks(Annotation.objects.current(), project, "assignment__task__").exclude(ranking=None)
-    in_time = filters.of_time(ranked.filter(assignment__task__project=project), "submitted_at")
+    ranked = filters.of_tasks(_ranked(project), project, "assignment__task__")
+    in_time = filters.of_time(ranked, "submitted_at")
     return int(in_time.values("assignment__task").distinct().count())
+
+
+def _ranked(project: Project) -> QuerySet[Annotation]:
+    return Annotation.objects.current().for_project(project.pk).filter(ranking__isnull=False)

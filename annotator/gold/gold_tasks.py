@@ -57,7 +57,7 @@ def standing(member: Membership) -> AgainstExperts | None:
     # First revisions only: a gold rating can be corrected like any other, but that must not mend the standing.
     first = Annotation.objects.filter(
         assignment__annotator=member.user_id,
-        assignment__task__project=member.project_id,
+        project=member.project_id,
         assignment__task__gold__use=Gold.Use.STREAM,
         revision=1,
     )

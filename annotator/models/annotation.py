@@ -159,7 +159,7 @@ class AnnotationQuerySet(models.QuerySet["Annotation"]):
         return self.current().filter(assignment__counts=True)
 
     def for_project(self, project_id: int) -> AnnotationQuerySet:
-        return self.filter(assignment__task__project=project_id)
+        return self.filter(project=project_id)
 
 
 class Annotation(models.Model):
@@ -171,6 +171,14 @@ class Annotation(models.Model):
 
     assignment = models.ForeignKey(
         Assignment, on_delete=models.CASCADE, db_index=False, related_name="annotations", verbose_name=_("assignment")
+    )
+    # The trigger `annotation_knows_its_project` copies both, so that the newest of a project, and of one person in it,
+    # are found by an index. They need no constraint, as they go with the assignment.
+    project = models.ForeignKey(
+        "annotator.Project", models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+", editable=False
+    )
+    annotator = models.ForeignKey(
+        "annotator.User", models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+", editable=False
     )
     revision = models.PositiveSmallIntegerField(_("revision"), default=1)
     is_current = models.BooleanField(_("is current"), default=True)
@@ -203,6 +211,18 @@ class Annotation(models.Model):
     class Meta:
         verbose_name = _("annotation")
         verbose_name_plural = _("annotations")
+        indexes = [
+            models.Index(fields=["project", "id"], condition=Q(is_current=True), name="annotation_by_project"),
+            models.Index(
+                fields=["project", "annotator", "id"], condition=Q(is_current=True), name="annotation_by_annotator"
+            ),
+            # Most projects have none, and an export would look for them in every task.
+            models.Index(
+                fields=["project"],
+                condition=Q(is_current=True, ranking__isnull=False),
+                name="annotation_with_a_ranking",
+            ),
+        ]
         constraints = [
             models.UniqueConstraint(fields=["assignment", "revision"], name="revision_once_per_assignment"),
             models.UniqueConstraint(

@@ -105,7 +105,7 @@ def submissions(project: Project, *, reviewer: User, before: int | None = None) 
 def unjudged(annotations: QuerySet[Annotation], reviewer: User) -> QuerySet[Annotation]:
     """Selects those that nobody has accepted or rejected yet, and that are not the reviewer's own."""
     verdicts = Verdict.objects.filter(assignment=OuterRef("assignment"))
-    return annotations.filter(~Exists(verdicts)).exclude(assignment__annotator=reviewer)
+    return annotations.filter(~Exists(verdicts)).exclude(annotator=reviewer)
 
 
 def judged(annotations: QuerySet[Annotation], decision: str) -> QuerySet[Annotation]:

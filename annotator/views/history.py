@@ -31,7 +31,7 @@ EXCERPT = 160
 def history(request: HttpRequest, slug: str) -> HttpResponse:
     """Lists the newest annotations first, a page at a time; `before` is the last id of the page before."""
     project = access.membership(user_of(request), slug).project
-    mine = Annotation.objects.current().for_project(project.pk).filter(assignment__annotator=user_of(request))
+    mine = Annotation.objects.current().for_project(project.pk).filter(annotator=user_of(request))
     before = number_in(request.GET, "before")
     if before is not None:
         mine = mine.filter(pk__lt=before)

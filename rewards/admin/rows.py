@@ -122,7 +122,8 @@ class ScoreAdmin(OfManagedProjects):
     list_filter = [("reward_model__project", ManagedOnly), "reward_model__is_champion"]
     search_fields = ["response__task__external_id"]
     list_select_related = ["response__task", "reward_model__project"]
-    ordering = ["-reward"]
+    # Rewards of different models do not compare, and those of all models in order would be sorted for each page.
+    ordering = ["-pk"]
     show_full_result_count = False
 
     @admin.display(ordering="response__task__external_id", description=_("task"))

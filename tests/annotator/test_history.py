@@ -229,3 +229,11 @@ def test_a_quote_that_stands_nowhere_comes_back_on_that_page(project: Project, c
     assert answer.status_code == 422
     assert "Kari Nordmann" in answer.content.decode()
     assert Annotation.objects.current().count() == 1
+
+
+def test_an_annotation_knows_its_project_and_annotator(project: Project, cast: Cast) -> None:
+    make_task(project)
+    done = rate(project, cast.alice).annotation
+    assert (done.assignment.task.project_id, done.assignment.annotator_id) == (project.pk, cast.alice.pk)
+    stored = Annotation.objects.get(pk=done.pk)
+    assert (stored.project_id, stored.annotator_id) == (project.pk, cast.alice.pk)

@@ -5,7 +5,7 @@ The stages keep failures as rows, project by project (annotator/background/failu
 
 from celery import shared_task
 
-from annotator import agreement, assignment, quality
+from annotator import agreement, assignment, audit_months, quality
 from annotator.accounts import idempotency, logins
 from annotator.annotation import drafts
 from annotator.background import beat_schedule, failures, heartbeats  # noqa: F401 - beat_schedule receives a signal
@@ -39,6 +39,7 @@ __all__ = [
     "forget_old_drafts",
     "heartbeats",
     "lift_exclusion",
+    "make_audit_months",
     "recount",
     "recount_changed",
     "refresh_agreement",
@@ -128,6 +129,13 @@ def finish_deletion(project_id: int) -> int:
 def finish_deletions() -> int:
     """Finishes deletions whose worker was killed or whose message was lost."""
     return deletion.finish_all()
+
+
+@shared_task
+def make_audit_months() -> int:
+    """Makes the tables of the audit's next months."""
+    with failures.as_whole("make_audit_months"):
+        return audit_months.make_months(now=database_now())
 
 
 @shared_task

@@ -131,7 +131,10 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
 
 def let_audit_be_emptied() -> None:
     with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE annotator_auditentry DISABLE TRIGGER audit_is_never_truncated")
+        # The audit's months are tables with a trigger each.
+        cursor.execute("SELECT tgrelid::regclass FROM pg_trigger WHERE tgname = 'audit_is_never_truncated'")
+        for (table,) in cursor.fetchall():
+            cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER audit_is_never_truncated")
 
 
 # pytest looks up every fixture again for every test, those of the session too: these are one.

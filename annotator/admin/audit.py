@@ -27,6 +27,7 @@ KINDS = {
     "import": _("Uploaded files"),
     "import_mapping": _("Column mappings"),
     "artifacts": _("Artifacts"),
+    "audit": _("The audit itself"),
     "labels": _("Exports"),
     "release": _("Releases"),
     "task": _("Single tasks"),

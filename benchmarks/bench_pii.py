@@ -88,6 +88,8 @@ def report_quality(file: Path) -> None:
 
 
 def report_speed() -> None:
+    from annotator.pii.scans import processes_to_use
+
     imported("warm-up")
     alone = imported("alone")
     setup = "import django; django.setup(); from benchmarks.bench_pii import scanned; scanned()"
@@ -95,11 +97,12 @@ def report_speed() -> None:
     time.sleep(3)  # until the recognisers are loaded
     slowed = imported("beside")
     beside.wait()
-    imported("scanned")
-    seconds, megabytes = scanned()
     print("\n| what | result |\n|---|---|")
-    print(f"| tasks scanned a second, of {TASKS:,} | {TASKS / seconds:,.0f} |")
-    print(f"| memory of the scanning process at its most | {megabytes:.0f} MB |")
+    for number in sorted({1, processes_to_use()}):
+        imported(f"scanned-{number}")
+        seconds, megabytes = scanned(number)
+        print(f"| tasks scanned a second by {number} scanners, of {TASKS:,} | {TASKS / seconds:,.0f} |")
+        print(f"| memory of {number} scanners at their most | {megabytes:.0f} MB |")
     print(f"| rows imported a second, nothing scanned meanwhile | {TASKS / alone:,.0f} |")
     print(f"| rows imported a second, others scanned meanwhile | {TASKS / slowed:,.0f} |")
 
@@ -120,21 +123,21 @@ def imported(slug: str) -> float:
     return time.perf_counter() - start
 
 
-def scanned() -> tuple[float, float]:
-    """Scans all tasks that nobody has scanned; returns the seconds, and the most megabytes that the child had."""
+def scanned(number: int = 1) -> tuple[float, float]:
+    """Scans all tasks that nobody has scanned; returns the seconds, and the most megabytes that the children had."""
     from django.db import connection
     from django.utils import timezone
 
-    from annotator.pii.scans import Scanner, scan
+    from annotator.pii.scans import Scanners, scan
 
-    with Scanner() as scanner:
+    with Scanners(number) as scanners:
         start = time.perf_counter()
-        scan(scanner.find, now=timezone.now())
+        scan(scanners.find, now=timezone.now())
         seconds = time.perf_counter() - start
-        assert scanner.process
-        status = Path(f"/proc/{scanner.process.pid}/status").read_text()
+        children = [scanner.process.pid for scanner in scanners.scanners if scanner.process]
+        most = [Path(f"/proc/{pid}/status").read_text().split("VmHWM:")[1].split()[0] for pid in children]
     connection.close()
-    return seconds, int(status.split("VmHWM:")[1].split()[0]) / 1024
+    return seconds, sum(map(int, most)) / 1024
 
 
 def main(words: Sequence[str]) -> None:

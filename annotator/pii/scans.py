@@ -2,9 +2,11 @@
 
 import json
 import logging
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import datetime
 from pathlib import Path
 from threading import Timer
@@ -20,8 +22,10 @@ from annotator.pii.recognisers import Found
 from annotator.pii.texts import Place, texts_of
 
 PROGRAM = Path(__file__).with_name("recognisers.py")
-BATCH = 50
+BATCH = 100
 PATIENCE_SECONDS = 120
+MOST_SCANNERS = 4
+"""Beyond it the tasks cannot be read and stored as fast as they are scanned."""
 Find = Callable[[Sequence[str]], list[list[Found]]]
 log = logging.getLogger(__name__)
 
@@ -44,7 +48,7 @@ class Scanner:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._end()
+        self.end()
 
     def find(self, texts: Sequence[str]) -> list[list[Found]]:
         """Returns what the recognisers find in each of the texts.
@@ -76,15 +80,44 @@ class Scanner:
         except BrokenPipeError:
             answer = ""
         if not answer:
-            self._end()
+            self.end()
             raise ScannerFailed(f"The scanner ended with {child.returncode}.")
         return answer
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """Ends the child, if it has been started."""
         if self.process:
             self.process.kill()
             self.process.communicate()
         self.process = None
+
+
+class Scanners:
+    """Shares the texts among several scanners, as many as there are processors, or one while others need these."""
+
+    def __init__(self, number: int) -> None:
+        self.scanners = [Scanner() for _ in range(number)]
+        self.processors = pacing.Processors()
+
+    def __enter__(self) -> Self:
+        self.threads = ThreadPoolExecutor(len(self.scanners))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.threads.shutdown()
+        for scanner in self.scanners:
+            scanner.end()
+
+    def find(self, texts: Sequence[str]) -> list[list[Found]]:
+        """Returns what the recognisers find in each of the texts. Raises ScannerFailed if one scanner does."""
+        number = 1 if self.processors.are_needed() else max(1, min(len(self.scanners), len(texts)))
+        # Every n-th text, as the texts of a task are much longer than those of another.
+        asked = [self.threads.submit(self.scanners[place].find, texts[place::number]) for place in range(number)]
+        wait(asked)
+        found: list[list[Found]] = [[]] * len(texts)
+        for place, answer in enumerate(asked):
+            found[place::number] = answer.result()
+        return found
 
 
 def scan_later() -> None:
@@ -95,14 +128,19 @@ def scan_later() -> None:
 def scan_all(*, now: datetime) -> int:
     """Scans every task that has not been scanned, unless another process is doing so; returns how many it scanned."""
     # A session lock, because every batch is stored in a transaction of its own.
-    with locks.session_lock("pii") as is_alone, Scanner() as scanner:
+    with locks.session_lock("pii") as is_alone, Scanners(processes_to_use()) as scanners:
         if not is_alone:
             return 0
         unscanned = Task.objects.unscanned()
         projects = Project.objects.filter(pk__in=unscanned.values("project")).order_by("pk")
         return failures.each_project(
-            "find_pii", projects, lambda project: scan(scanner.find, now=now, tasks=unscanned.filter(project=project))
+            "find_pii", projects, lambda project: scan(scanners.find, now=now, tasks=unscanned.filter(project=project))
         )
+
+
+def processes_to_use() -> int:
+    """Returns how many scanners run at once: one for each processor, up to MOST_SCANNERS."""
+    return max(1, min(os.cpu_count() or 1, MOST_SCANNERS))
 
 
 def scan(find: Find, *, now: datetime, tasks: QuerySet[Task] | None = None) -> int:

@@ -11,11 +11,12 @@ from django.conf import settings
 from django.db import connection
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
+from annotator.background import pacing
 from annotator.launch import demo
 from annotator.models import PiiSpan, Project, Task
 from annotator.pii import scans
 from annotator.pii.recognisers import Found
-from annotator.pii.scans import PROGRAM, Scanner, ScannerFailed, scan, scan_all
+from annotator.pii.scans import PROGRAM, Scanner, ScannerFailed, Scanners, scan, scan_all
 from annotator.pii.texts import text_at, texts_of
 from tests.builders import NOW, imported, make_task, task_row
 from tests.celery_workers import wait_for, worker
@@ -117,6 +118,29 @@ def test_a_dead_child_is_followed_by_another() -> None:
 def test_a_child_that_takes_too_long_is_ended() -> None:
     with Scanner(patience=0.01) as scanner, pytest.raises(ScannerFailed):
         scanner.find(["x"])
+
+
+@pytest.mark.parametrize("texts", [[], [MAIL], [MAIL, "x", MAIL], ["x"] * 5 + [MAIL]])
+def test_several_scanners_answer_in_the_order_of_the_texts(texts: list[str]) -> None:
+    with Scanner() as one, Scanners(3) as three:
+        assert three.find(texts) == one.find(texts)
+
+
+def test_the_death_of_one_of_several_children_is_told() -> None:
+    with Scanners(2) as scanners:
+        scanners.find(["x", "y"])
+        assert scanners.scanners[1].process
+        scanners.scanners[1].process.kill()
+        with pytest.raises(ScannerFailed):
+            scanners.find([MAIL, MAIL])
+        assert scanners.find(["x", MAIL]) == [[], [Found(9, 26, "email")]]
+
+
+def test_one_scanner_works_while_others_need_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pacing.Processors, "are_needed", lambda _: True)
+    with Scanners(2) as scanners:
+        assert scanners.find(["x", MAIL]) == [[], [Found(9, 26, "email")]]
+        assert scanners.scanners[1].process is None
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,5 +1,5 @@
 """Chooses the next task: begun ones first, in their line; then untouched ones, by priority and by what the reward model
-is least certain of, from a random place.
+is least certain of, those first that were searched for personal information, from a random place.
 
 The cost grows neither with the number of tasks nor with what an annotator has done. Each read follows an index and
 stops at its first row; begun tasks that an annotator cannot take are passed once, as their Tally remembers their place
@@ -114,17 +114,18 @@ def _look_from(seeker: Seeker, line: int) -> None:
 # one that reaches lower priorities.
 _UNTOUCHED = f"""
 WITH top AS (
-    SELECT t.priority FROM annotator_task t
-    WHERE {_ROOM} AND NOT t.begun {{language}} ORDER BY t.priority DESC LIMIT 1
+    SELECT t.priority, t.pii_scanned_at IS NULL AS unscanned FROM annotator_task t
+    WHERE {_ROOM} AND NOT t.begun {{language}} ORDER BY t.priority DESC, t.pii_scanned_at IS NULL LIMIT 1
 ), onwards AS (
     SELECT t.id FROM annotator_task t
     WHERE {_ROOM} AND NOT t.begun {{language}} AND t.priority = (SELECT priority FROM top)
+        AND (t.pii_scanned_at IS NULL) = (SELECT unscanned FROM top)
         AND t.shuffle >= %(place)s AND NOT EXISTS {_MINE}
     ORDER BY t.shuffle LIMIT 1 FOR UPDATE OF t SKIP LOCKED
 ), around AS (
     SELECT t.id FROM annotator_task t
     WHERE {_ROOM} AND NOT t.begun {{language}} AND NOT EXISTS (SELECT FROM onwards) AND NOT EXISTS {_MINE}
-    ORDER BY t.priority DESC, t.shuffle LIMIT 1 FOR UPDATE OF t SKIP LOCKED
+    ORDER BY t.priority DESC, t.pii_scanned_at IS NULL, t.shuffle LIMIT 1 FOR UPDATE OF t SKIP LOCKED
 )
 SELECT t.id, {_POSITIONS.format(task="t.id")} FROM (SELECT id FROM onwards UNION ALL SELECT id FROM around) t
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.apps import apps
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import ExpressionWrapper, F, Q
 from django.db.models.functions import Cast, Floor, Random
 from django.utils.translation import gettext_lazy as _
 
@@ -34,6 +34,9 @@ class TaskQuerySet(models.QuerySet["Task"]):
         assignments = apps.get_model("annotator", "Assignment").objects
         mine = assignments.filter(task=models.OuterRef("pk"), annotator=user_id, state__in=states)
         return self.filter(~models.Exists(mine))
+
+
+_UNSCANNED = ExpressionWrapper(Q(pii_scanned_at__isnull=True), output_field=models.BooleanField())
 
 
 class Task(models.Model):
@@ -126,12 +129,19 @@ class Task(models.Model):
                 fields=["project", "line"], condition=Q(state="open", open_slots__gt=0, begun=True), name="task_in_line"
             ),
             models.Index(
-                fields=["project", "-priority", "shuffle"],
+                F("project"),
+                F("priority").desc(),
+                _UNSCANNED,
+                F("shuffle"),
                 condition=Q(state="open", open_slots__gt=0, begun=False),
                 name="task_untouched",
             ),
             models.Index(
-                fields=["project", "language", "-priority", "shuffle"],
+                F("project"),
+                F("language"),
+                F("priority").desc(),
+                _UNSCANNED,
+                F("shuffle"),
                 condition=Q(state="open", open_slots__gt=0, begun=False) & ~Q(language=""),
                 name="task_untouched_by_language",
             ),

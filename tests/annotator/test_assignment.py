@@ -55,6 +55,19 @@ def test_once_a_task_has_its_annotators_the_next_priority_follows(project: Proje
     assert claimed(project, make_member(project, make_user("frank")).user).task == plain != later
 
 
+@pytest.mark.parametrize("languages", [[], ["de"]])
+def test_tasks_searched_for_personal_information_come_first(project: Project, cast: Cast, languages: list[str]) -> None:
+    cast.alice.memberships.update(languages=languages)
+    waiting, scanned, urgent = (make_task(project, priority=priority, language="de") for priority in (0, 0, 1))
+    Task.objects.filter(pk=scanned.pk).update(pii_scanned_at=NOW, shuffle=2)
+    Task.objects.filter(pk=waiting.pk).update(shuffle=1)
+    order = []
+    for _ in range(3):
+        order.append(claimed(project, cast.alice).task)
+        assert order[-1].assignments.update(state="skipped", slot=None) == 1
+    assert order == [urgent, scanned, waiting]
+
+
 def test_nobody_gets_a_task_twice(project: Project, cast: Cast) -> None:
     make_task(project)
     rate(project, cast.alice)

@@ -4,9 +4,12 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
+# By subquery: a join would write the rows in the order of its hash, and the rows of a task would lie far apart.
 FILL = """
-UPDATE annotator_annotation a SET project_id = t.project_id, annotator_id = s.annotator_id
-FROM annotator_assignment s JOIN annotator_task t ON t.id = s.task_id WHERE s.id = a.assignment_id
+UPDATE annotator_annotation a SET (project_id, annotator_id) = (
+    SELECT t.project_id, s.annotator_id FROM annotator_assignment s JOIN annotator_task t ON t.id = s.task_id
+    WHERE s.id = a.assignment_id
+)
 """
 KEEP = """
 CREATE FUNCTION annotator_annotation_knows_its_project() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -1,10 +1,10 @@
 """The admin's opening page: progress, agreement, champions and workers of the projects that the user manages."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import reverse_lazy
@@ -45,20 +45,26 @@ class Headline:
 
 
 @dataclass(frozen=True)
-class Card:
-    """One project on the opening page.
-
-    `kappas` holds for each attribute the agreement of the first three annotators, of all, and of those kept.
-    """
+class Standing:
+    """How far a project is: its tasks, who is at work, its model and its last run."""
 
     project: Any
     share_done: int
     at_work: int
-    kappas: list[tuple[str, list[Agreement]]]
     champion: RewardModel | None
+    run: TrainingRun | None
+
+
+@dataclass(frozen=True)
+class Card(Standing):
+    """A project as the opening page shows it whole.
+
+    `kappas` holds for each attribute the agreement of the first three annotators, of all, and of those kept.
+    """
+
+    kappas: list[tuple[str, list[Agreement]]]
     headline: Headline | None
     scoring: scoring.Position | None
-    run: TrainingRun | None
     reason: str
     outlook: str
     paused: list[Membership]
@@ -70,7 +76,10 @@ def context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     managed = (
         Project.objects.managed_by(user_of(request)).in_use().with_progress().select_related("rubric").order_by("-pk")
     )
-    context["cards"] = [_card(project) for project in managed[:PROJECTS_SHOWN]]
+    standings = _standings(list(managed[:PROJECTS_SHOWN]))
+    # The newest alone is shown whole, as that takes half of the queries of this page.
+    context["card"] = _card(standings[0]) if standings else None
+    context["others"] = standings[1:]
     context["health"] = readiness()
     context["backlogs"] = backlogs().in_words()
     context["failures"] = failures_seen_by(user_of(request))
@@ -83,21 +92,36 @@ def failures_seen_by(user: User) -> QuerySet[BackgroundFailure]:
     return failures if user.is_superuser else failures.filter(project__in=Project.objects.managed_by(user))
 
 
-def _card(project: Any) -> Card:
+def _standings(projects: Sequence[Any]) -> list[Standing]:
+    """Returns how far each of the projects is, by a query for all of them of each kind."""
+    champions = RewardModel.objects.filter(project__in=projects, is_champion=True).select_related("run", "project")
+    runs = TrainingRun.objects.of_rewards().filter(project__in=projects).defer("metrics", "losses", "log", "config")
+    leased = Assignment.objects.leased().filter(task__project__in=projects).order_by().values_list("task__project")
+    champion_of = {model.project_id: model for model in champions}
+    run_of = {run.project_id: run for run in runs.order_by("project_id", "-pk").distinct("project_id")}
+    at_work = dict(leased.annotate(number=Count("annotator", distinct=True)))
+    return [
+        Standing(
+            project=project,
+            share_done=round(100 * project.tasks_complete / project.tasks_total) if project.tasks_total else 0,
+            at_work=at_work.get(project.pk, 0),
+            champion=champion_of.get(project.pk),
+            run=run_of.get(project.pk),
+        )
+        for project in projects
+    ]
+
+
+def _card(standing: Standing) -> Card:
+    project, champion, run = standing.project, standing.champion, standing.run
     measured = list(kappas(project, now=database_now()).values())
     names = {attribute.key: _(attribute.name) for attribute in project.every_attribute()}
-    champion = RewardModel.objects.filter(project=project, is_champion=True).select_related("run", "project").first()
     outlook = learning_curve.summary(champion.run.metrics) if champion else None
-    run = TrainingRun.objects.of_rewards().filter(project=project).first()
     return Card(
-        project=project,
-        share_done=round(100 * project.tasks_complete / project.tasks_total) if project.tasks_total else 0,
-        at_work=Assignment.objects.leased().filter(task__project=project).values("annotator").distinct().count(),
+        **vars(standing),
         kappas=[(name, [report[key] for report in measured]) for key, name in names.items() if key in measured[0]],
-        champion=champion,
         headline=_headline(champion) if champion else None,
         scoring=scoring.position(champion) if champion else None,
-        run=run,
         reason=run_reasons.in_words(run.reason) if run else "",
         outlook=outlook.sentence if outlook else "",
         has_answers=snapshots.has_answers(project),

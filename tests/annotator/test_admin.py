@@ -3,11 +3,13 @@
 import re
 
 import pytest
+from django.db import connection
 from django.forms import model_to_dict
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
-from annotator.models import ExpertRating, Membership, Project, QualificationRun
-from tests.builders import ATTRIBUTES, NOW, make_gold, make_project
+from annotator.models import ExpertRating, Membership, Project, QualificationRun, Role
+from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_project, make_task
 from tests.conftest import Cast
 
 pytestmark = pytest.mark.django_db
@@ -51,6 +53,27 @@ def test_the_overview_tells_who_is_paused(cast: Cast, client: Client) -> None:
     page = client.get("/admin/").content.decode()
     assert "paused since" in page
     assert "ratings of gold tasks" in page
+
+
+def test_the_overview_shows_the_newest_project_whole_and_the_others_in_a_table(
+    project: Project, cast: Cast, client: Client
+) -> None:
+    client.get("/admin/")
+    with CaptureQueriesContext(connection) as alone:
+        assert "Other projects" not in client.get("/admin/").content.decode()
+    make_task(project)
+    claimed(project, cast.alice)
+    for name in ("young", "younger"):
+        made = make_project(name)
+        Membership.objects.create(project=made, user=cast.carol, role=Role.MANAGER)
+    client.get("/admin/")
+    with CaptureQueriesContext(connection) as together:
+        page = client.get("/admin/").content.decode()
+    assert len(together) <= len(alone) <= 20
+    others = page.partition("Other projects")[2]
+    assert others.index('"/projects/young/"') < others.index('"/projects/talk/"')
+    assert '"/projects/younger/"' not in others
+    assert "1 annotator at work" in others
 
 
 def test_a_members_page_shows_their_tries(cast: Cast, client: Client) -> None:

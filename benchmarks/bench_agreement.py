@@ -72,8 +72,8 @@ _FILL = (
     """,
     """
     INSERT INTO annotator_annotation (assignment_id, revision, is_current, origin, justification, guideline_version,
-                                      content_hash, submitted_at)
-    SELECT id, 1, true, 'person', '', 0, id, now() - (id %% 365) * interval '1 day'
+                                      content_hash, submitted_at, project_id, annotator_id)
+    SELECT id, 1, true, 'person', '', 0, id, now() - (id %% 365) * interval '1 day', %(project)s, annotator_id
     FROM annotator_assignment
     """,
     """

@@ -81,8 +81,9 @@ _FILL = (
     """,
     """
     INSERT INTO annotator_annotation (assignment_id, revision, is_current, origin, justification, guideline_version,
-                                      content_hash, submitted_at)
-    SELECT id, 1, true, 'person', '', 0, id, now() FROM annotator_assignment ORDER BY id
+                                      content_hash, submitted_at, project_id, annotator_id)
+    SELECT s.id, 1, true, 'person', '', 0, s.id, now(), t.project_id, s.annotator_id
+    FROM annotator_assignment s JOIN annotator_task t ON t.id = s.task_id ORDER BY s.id
     """,
     # The first rater sees a level more than the others, so that the means are no whole numbers.
     """

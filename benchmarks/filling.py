@@ -104,8 +104,8 @@ _HISTORY = (
     """,
     """
     INSERT INTO annotator_annotation (assignment_id, revision, is_current, origin, justification, guideline_version,
-                                      content_hash, submitted_at)
-    SELECT id, 1, true, 'person', '', 0, encode(sha256(id::text::bytea), 'hex'), now()
+                                      content_hash, submitted_at, project_id, annotator_id)
+    SELECT id, 1, true, 'person', '', 0, encode(sha256(id::text::bytea), 'hex'), now(), %(project)s, annotator_id
     FROM annotator_assignment WHERE annotator_id = %(annotator)s
     """,
     """
@@ -115,7 +115,7 @@ _HISTORY = (
     FROM annotator_annotation AS annotation
     JOIN annotator_assignment AS assignment ON assignment.id = assignment_id
     JOIN annotator_response AS response ON response.task_id = assignment.task_id
-    WHERE annotator_id = %(annotator)s
+    WHERE assignment.annotator_id = %(annotator)s
     """,
     """
     UPDATE annotator_task SET open_slots = open_slots - 1, done = done + 1

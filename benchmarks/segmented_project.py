@@ -41,6 +41,7 @@ _CHANGES = {
     "annotator_annotation": (
         "is_current AND assignment_id IN (SELECT id FROM old_annotator_assignment)",
         f"""id = id + {BEYOND}, assignment_id = assignment_id + {BEYOND}, aspects = {ASPECTS}, preference = NULL,
+        project_id = %(to)s,
         ranking = (SELECT jsonb_agg(jsonb_build_array(r.id) ORDER BY r.position) FROM annotator_response r
                    JOIN annotator_assignment s ON s.task_id = r.task_id WHERE s.id = assignment_id + {BEYOND})""",
     ),

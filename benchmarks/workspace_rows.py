@@ -102,20 +102,21 @@ _ASSIGNMENTS = (
 )
 _WRITTEN = """
 INSERT INTO annotator_annotation (assignment_id, revision, is_current, origin, preference, justification,
-                                  active_seconds, guideline_version, content_hash, submitted_at)
+                                  active_seconds, guideline_version, content_hash, submitted_at, project_id,
+                                  annotator_id)
 """
 _ANNOTATIONS = (
     f"""
     {_WRITTEN} SELECT s.id, 1, s.id %% 50 <> 1, 'person',
         (ARRAY[-3, -2, -1, 1, 2, 3])[1 + (s.task_id %% 5 + s.id %% 2)],
         CASE WHEN s.id %% 10 = 0 THEN 'The second answer says more about the question.' ELSE '' END,
-        exp(4 + random()), 12, s.id, s.leased_at + interval '1 day' * random() * 2
+        exp(4 + random()), 12, s.id, s.leased_at + interval '1 day' * random() * 2, t.project_id, s.annotator_id
     FROM annotator_assignment s JOIN annotator_task t ON t.id = s.task_id
     WHERE t.project_id = %(project)s AND s.state = 'submitted' ORDER BY s.id
     """,
     f"""
     {_WRITTEN} SELECT assignment_id, 2, true, origin, preference, justification, active_seconds, guideline_version,
-        content_hash, submitted_at + interval '1 hour'
+        content_hash, submitted_at + interval '1 hour', project_id, annotator_id
     FROM annotator_annotation WHERE NOT is_current ORDER BY id
     """,
     """

@@ -311,7 +311,8 @@ INSERT INTO annotator_assignment (task_id, annotator_id, slot, state, response_o
 SELECT id, %(user)s, 1, 'submitted', '{0,1}', now(), now() FROM annotator_task WHERE project_id = %(project)s;
 INSERT INTO annotator_annotation (assignment_id, revision, is_current, origin, justification, guideline_version,
                                   content_hash, submitted_at, project_id, annotator_id)
-SELECT id, 1, true, 'person', '', 0, '', now(), %(project)s, annotator_id FROM annotator_assignment WHERE annotator_id = %(user)s;
+SELECT id, 1, true, 'person', '', 0, '', now(), %(project)s, annotator_id
+FROM annotator_assignment WHERE annotator_id = %(user)s;
 INSERT INTO annotator_rating (annotation_id, response_id, scores, checks, unsafe_category)
 SELECT a.id, r.id, '{"helpfulness": 3, "correctness": 3, "coherence": 3, "complexity": 2, "verbosity": 2}', '[]', ''
 FROM annotator_annotation a JOIN annotator_assignment s ON s.id = a.assignment_id

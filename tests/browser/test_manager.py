@@ -233,11 +233,8 @@ def import_conversations(page: Page, folder: Path) -> None:
     page.get_by_label("File").set_input_files(file)
     page.get_by_role("button", name="Upload").click()
     expect(page.get_by_text("The columns of this file are not known.")).to_be_visible()
-    with page.expect_response(lambda answer: "mapped=1" in answer.url):
-        page.get_by_label("Prompt", exact=True).select_option("question")
-    # The answer replaces the form: nobody chooses the next column within the same moment.
-    page.wait_for_function("!document.querySelector('.htmx-request, .htmx-swapping, .htmx-settling')")
-    page.wait_for_timeout(200)
+    page.wait_for_load_state("networkidle")  # until the page's scripts listen
+    page.get_by_label("Prompt", exact=True).select_option("question")
     page.get_by_label("Response A").select_option("first text")
     expect(page.get_by_text("What is rain?")).to_be_visible()
     page.get_by_label("Response B").select_option("second text")

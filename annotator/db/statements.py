@@ -16,7 +16,7 @@ from django.db.models import JSONField, Model
 from psycopg import Connection, Cursor
 
 Row = tuple[Any, ...]
-_CURSOR = "_statements_cursor"
+_CURSORS = "_statement_cursors"
 M = TypeVar("M", bound=Model)
 
 
@@ -53,15 +53,12 @@ class Columns(Generic[M]):
         return self.model.from_db(DEFAULT_DB_ALIAS, self.names, row)
 
 
-def _cursor_of(connection: Connection[Any]) -> Cursor[Row]:
-    """Returns the connection's cursor for statements. A new one at each call takes a sixth of a short statement's time.
-
-    One is enough, because the rows of a statement are read before the next one is sent.
-    """
-    cursor: Cursor[Row] | None = vars(connection).get(_CURSOR)
+def _cursor_of(connection: Connection[Any], sql: str) -> Cursor[Row]:
+    """Returns the connection's cursor for this statement, which remembers how its values are written and read."""
+    cursors: dict[str, Cursor[Row]] = vars(connection).setdefault(_CURSORS, {})
+    cursor = cursors.get(sql)
     if cursor is None:
-        cursor = Cursor(connection)
-        setattr(connection, _CURSOR, cursor)
+        cursor = cursors[sql] = Cursor(connection)
     return cursor
 
 
@@ -96,7 +93,7 @@ class Statement:
         began = time.monotonic()
         with connection.wrap_database_errors:
             # The connection's own would keep what it has read last, which may be much where statements take lists.
-            cursor = _cursor_of(connection.connection) if self.prepared else Cursor(connection.connection)
+            cursor = _cursor_of(connection.connection, self.sql) if self.prepared else Cursor(connection.connection)
             cursor.execute(self._encoded, values, prepare=self.prepared)
         # A plain psycopg cursor bypasses Django's log, which the limits on queries in the tests count.
         if connection.queries_logged:

@@ -11,14 +11,11 @@ END $$;
 CREATE TRIGGER slot_within_wanted BEFORE INSERT OR UPDATE OF slot, task_id ON annotator_assignment
     FOR EACH ROW WHEN (NEW.slot IS NOT NULL) EXECUTE FUNCTION annotator_slot_within_wanted();
 
--- The steps are those of Assignment.TRANSITIONS.
+-- The steps are those of Assignment.TRANSITIONS. They stand in the function, which is compiled once for each connection:
+-- PostgreSQL reads a condition of WHEN anew at every statement that changes the column, and each submission does.
 CREATE OR REPLACE FUNCTION annotator_refuse_transition() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION 'legal_transition: an assignment that is % cannot become %', OLD.state, NEW.state
-        USING ERRCODE = 'check_violation', CONSTRAINT = 'legal_transition';
-END $$;
-CREATE TRIGGER legal_transition BEFORE UPDATE OF state ON annotator_assignment
-    FOR EACH ROW WHEN (OLD.state <> NEW.state AND (OLD.state, NEW.state) NOT IN (
+    IF (OLD.state, NEW.state) NOT IN (
         ('leased', 'submitted'),
         ('leased', 'skipped'),
         ('leased', 'released'),
@@ -31,7 +28,14 @@ CREATE TRIGGER legal_transition BEFORE UPDATE OF state ON annotator_assignment
         ('released', 'skipped'),
         ('skipped', 'leased'),
         ('submitted', 'skipped')
-    )) EXECUTE FUNCTION annotator_refuse_transition();
+    ) THEN
+        RAISE EXCEPTION 'legal_transition: an assignment that is % cannot become %', OLD.state, NEW.state
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'legal_transition';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER legal_transition BEFORE UPDATE OF state ON annotator_assignment
+    FOR EACH ROW WHEN (OLD.state <> NEW.state) EXECUTE FUNCTION annotator_refuse_transition();
 
 -- What counts never exceeds what the task wants. It is checked at the end of the transaction, because the counters
 -- follow the rows within it. The same trigger stands on annotator_task (task.sql).

@@ -1,25 +1,28 @@
 -- A task goes to the end of the line when it is begun and when it gets room again: whoever has looked past its old
 -- place has to see it anew.
+-- Conditions that are long stand in the functions, as in assignment.sql.
 CREATE OR REPLACE FUNCTION annotator_task_to_end_of_line() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    NEW.line := nextval('annotator_task_line_seq');
+    IF NEW.state = 'open' AND NEW.open_slots < NEW.slots_wanted
+        AND (OLD.state <> 'open' OR NEW.open_slots > OLD.open_slots OR OLD.open_slots = OLD.slots_wanted)
+    THEN
+        NEW.line := nextval('annotator_task_line_seq');
+    END IF;
     RETURN NEW;
 END $$;
 CREATE TRIGGER task_to_end_of_line BEFORE UPDATE OF state, slots_wanted, open_slots ON annotator_task
-    FOR EACH ROW WHEN (
-        NEW.state = 'open' AND NEW.open_slots > 0 AND NEW.open_slots < NEW.slots_wanted
-        AND (OLD.state <> 'open' OR NEW.open_slots > OLD.open_slots OR OLD.open_slots = OLD.slots_wanted)
-    ) EXECUTE FUNCTION annotator_task_to_end_of_line();
+    FOR EACH ROW WHEN (NEW.open_slots > 0) EXECUTE FUNCTION annotator_task_to_end_of_line();
 
 -- Ratings of tasks that are set aside, retired or gold do not count towards agreement, whoever sets the state.
 CREATE OR REPLACE FUNCTION annotator_agreement_is_stale() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO annotator_staleagreement (project_id, task_id) VALUES (NEW.project_id, NEW.id);
+    IF (OLD.state IN ('open', 'complete')) <> (NEW.state IN ('open', 'complete')) THEN
+        INSERT INTO annotator_staleagreement (project_id, task_id) VALUES (NEW.project_id, NEW.id);
+    END IF;
     RETURN NULL;
 END $$;
 CREATE TRIGGER agreement_by_state AFTER UPDATE OF state ON annotator_task FOR EACH ROW
-    WHEN ((OLD.state IN ('open', 'complete')) <> (NEW.state IN ('open', 'complete')))
-    EXECUTE FUNCTION annotator_agreement_is_stale();
+    WHEN (OLD.state <> NEW.state) EXECUTE FUNCTION annotator_agreement_is_stale();
 
 -- A deleted task's ratings are taken out of what was counted.
 CREATE OR REPLACE FUNCTION annotator_agreement_has_lost() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -78,7 +81,5 @@ BEGIN
     RETURN NULL;
 END $$;
 CREATE TRIGGER task_is_news AFTER UPDATE OF state, review_because ON annotator_task FOR EACH ROW
-    WHEN (
-        (NEW.state <> OLD.state AND NEW.state IN ('complete', 'quarantined'))
-        OR (NEW.review_because <> OLD.review_because AND NEW.review_because IN ('dropped', 'safety', 'unlikely'))
-    ) EXECUTE FUNCTION annotator_task_is_news();
+    WHEN (NEW.state <> OLD.state OR NEW.review_because <> OLD.review_because)
+    EXECUTE FUNCTION annotator_task_is_news();

@@ -97,13 +97,13 @@ _FILL = (
     JOIN annotator_response r ON r.task_id = s.task_id ORDER BY a.id, r.id
     """,
     """
-    INSERT INTO annotator_consensus (task_id, kept, annotators, dropped_because, computed_at, preference)
-    SELECT s.task_id, array_agg(a.id ORDER BY a.id), 3, '', now(), s.task_id %% 3
-    FROM annotator_annotation a JOIN annotator_assignment s ON s.id = a.assignment_id GROUP BY s.task_id
+    INSERT INTO annotator_consensus (project_id, task_id, kept, annotators, dropped_because, computed_at, preference)
+    SELECT a.project_id, s.task_id, array_agg(a.id ORDER BY a.id), 3, '', now(), s.task_id %% 3
+    FROM annotator_annotation a JOIN annotator_assignment s ON s.id = a.assignment_id GROUP BY a.project_id, s.task_id
     """,
     """
-    INSERT INTO annotator_label (response_id, source, scores, means, made_at)
-    SELECT id, 'consensus', jsonb_build_object(
+    INSERT INTO annotator_label (project_id, response_id, source, scores, means, made_at)
+    SELECT (SELECT project_id FROM annotator_task t WHERE t.id = task_id), id, 'consensus', jsonb_build_object(
                'helpfulness', id %% 4, 'correctness', id / 2 %% 4, 'coherence', id / 3 %% 4,
                'complexity', id / 5 %% 4, 'verbosity', id / 7 %% 4),
            jsonb_build_object(

@@ -52,12 +52,13 @@ _CHANGES = {
     ),
     "annotator_label": (
         "response_id IN (SELECT id FROM old_annotator_response)",
-        f"""id = id + {BEYOND}, response_id = response_id + {BEYOND}, aspects = {ASPECTS}, segment_scores = {_CELLS},
-        segment_means = {_CELLS}""",
+        f"""id = id + {BEYOND}, response_id = response_id + {BEYOND}, project_id = %(to)s, aspects = {ASPECTS},
+        segment_scores = {_CELLS}, segment_means = {_CELLS}""",
     ),
     "annotator_consensus": (
         "task_id IN (SELECT id FROM old_annotator_task)",
-        f"""id = id + {BEYOND}, task_id = task_id + {BEYOND}, kept = '{{}}', preference = NULL, pairs = CASE
+        f"""id = id + {BEYOND}, task_id = task_id + {BEYOND}, project_id = %(to)s, kept = '{{}}', preference = NULL,
+        pairs = CASE
         WHEN dropped_because <> '' THEN '[]' ELSE (
             SELECT jsonb_build_array(jsonb_agg(r.id ORDER BY r.position)) FROM annotator_response r
             WHERE r.task_id = new_annotator_consensus.task_id + {BEYOND}) END""",

@@ -135,9 +135,9 @@ _ANNOTATIONS = (
 )
 _CONSENSUS = (
     """
-    INSERT INTO annotator_consensus (task_id, kept, annotators, spread, spread_of_all, preference, dropped_because,
-                                     computed_at)
-    SELECT t.id, array_agg(a.id ORDER BY a.id), t.done, t.review_spread, t.review_spread,
+    INSERT INTO annotator_consensus (project_id, task_id, kept, annotators, spread, spread_of_all, preference,
+                                     dropped_because, computed_at)
+    SELECT t.project_id, t.id, array_agg(a.id ORDER BY a.id), t.done, t.review_spread, t.review_spread,
         (ARRAY[-3, -2, -1, 1, 2, 3])[1 + t.id %% 6],
         CASE WHEN t.review_spread > 2 THEN 'too far apart' ELSE '' END, t.created_at + interval '2 days'
     FROM annotator_task t JOIN annotator_assignment s ON s.task_id = t.id AND s.slot IS NOT NULL
@@ -145,8 +145,8 @@ _CONSENSUS = (
     WHERE t.project_id = %(project)s AND t.state = 'complete' GROUP BY t.id
     """,
     """
-    INSERT INTO annotator_label (response_id, source, scores, means, made_at)
-    SELECT r.id, CASE WHEN t.adjudicated THEN 'adjudicated' ELSE 'consensus' END, $rounded, $means,
+    INSERT INTO annotator_label (project_id, response_id, source, scores, means, made_at)
+    SELECT t.project_id, r.id, CASE WHEN t.adjudicated THEN 'adjudicated' ELSE 'consensus' END, $rounded, $means,
         t.created_at + interval '2 days'
     FROM annotator_task t JOIN annotator_response r ON r.task_id = t.id
     WHERE t.project_id = %(project)s AND t.state = 'complete' AND (t.review_spread <= 2 OR t.adjudicated)

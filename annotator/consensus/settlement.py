@@ -73,7 +73,7 @@ def settle(tasks: Sequence[Task], *, project: Project, now: datetime) -> None:
     standing_of, outcomes = computed(tasks, rules=Rules.of(project))
     _write_tasks(tasks)
     _take_back([task for task in tasks if task not in outcomes and standing_of[task.pk].has_consensus])
-    _write_labels(outcomes, standing_of, now)
+    _write_labels(outcomes, standing_of, project=project, now=now)
 
 
 def computed(tasks: Sequence[Task], *, rules: Rules) -> tuple[Mapping[int, Standing], Mapping[Task, Outcome]]:
@@ -265,8 +265,8 @@ def _take_back(tasks: Sequence[Task]) -> None:
 
 _WRITE_CONSENSUS = Statement("""
 INSERT INTO annotator_consensus
-    (task_id, kept, annotators, spread, spread_of_all, preference, pairs, dropped_because, computed_at)
-SELECT task, kept, annotators, spread, spread_of_all, preference, pairs, dropped_because, %(now)s
+    (project_id, task_id, kept, annotators, spread, spread_of_all, preference, pairs, dropped_because, computed_at)
+SELECT %(project)s, task, kept, annotators, spread, spread_of_all, preference, pairs, dropped_because, %(now)s
 FROM jsonb_to_recordset(%(rows)s) AS x (
     task bigint, kept bigint[], annotators smallint, spread float8, spread_of_all float8, preference smallint,
     pairs jsonb, dropped_because text
@@ -278,8 +278,9 @@ ON CONFLICT (task_id) DO UPDATE SET kept = excluded.kept, annotators = excluded.
 # A label that stays what it was keeps its time: it is no news to retraining, nor to `since` exports.
 _WRITE_LABELS = Statement("""
 INSERT INTO annotator_label AS l
-    (response_id, source, scores, means, aspects, segment_scores, segment_means, cut, made_at)
-SELECT response, 'consensus', scores, means, coalesce(aspects, '{}'), segment_scores, segment_means, cut, %(now)s
+    (project_id, response_id, source, scores, means, aspects, segment_scores, segment_means, cut, made_at)
+SELECT %(project)s, response, 'consensus', scores, means, coalesce(aspects, '{}'), segment_scores, segment_means, cut,
+    %(now)s
 FROM jsonb_to_recordset(%(rows)s) AS x (
     response bigint, scores jsonb, means jsonb, aspects text[], segment_scores jsonb, segment_means jsonb, cut jsonb
 )
@@ -291,15 +292,18 @@ WHERE (l.means, l.aspects, l.segment_means, l.cut)
 """)
 
 
-def _write_labels(outcomes: Mapping[Task, Outcome], standing_of: Mapping[int, Standing], now: datetime) -> None:
+def _write_labels(
+    outcomes: Mapping[Task, Outcome], standing_of: Mapping[int, Standing], *, project: Project, now: datetime
+) -> None:
     if not outcomes:
         return
     _WRITE_CONSENSUS.run(
         rows=json.dumps([_consensus_row(task, outcome, standing_of[task.pk]) for task, outcome in outcomes.items()]),
+        project=project.pk,
         now=now,
     )
     labels = [row for task, outcome in outcomes.items() for row in label_rows(outcome, standing_of[task.pk].cuts)]
-    _WRITE_LABELS.run(rows=json.dumps(labels), now=now)
+    _WRITE_LABELS.run(rows=json.dumps(labels), project=project.pk, now=now)
     kept = (task.pk for task, outcome in outcomes.items() if not outcome.dropped_because)
     if kept_again := [task for task in kept if standing_of[task].was_dropped]:
         put_in_force(kept_again, now=now)

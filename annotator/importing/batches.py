@@ -270,7 +270,7 @@ def _write(
             raise TakenBack
     known = _places(plan, {name: task.pk for name, task in stored.items()}, new)
     placed, unfit = with_responses(project, [*new.values(), *known])
-    refused = unfit + write_labels(placed, now=now) + write_annotations(project, placed, now=now)
+    refused = unfit + write_labels(project, placed, now=now) + write_annotations(project, placed, now=now)
     refused += [Rejected(line, error) for line, error in write_experts(placed)]
     _add_preferences({task.pk for task in stored.values() if task.preference is None}, known)
     return refused

@@ -40,7 +40,7 @@ class _RaterEntry:
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def write_labels(placed: Sequence[Placed], *, now: datetime) -> list[Rejected]:
+def write_labels(project: Project, placed: Sequence[Placed], *, now: datetime) -> list[Rejected]:
     """Stores the rows' labels. A response that has another imported label keeps it, and the row is reported."""
     # Not strict: known tasks have no response ids here unless their rows have labels or ratings.
     labelled = [
@@ -63,12 +63,13 @@ def write_labels(placed: Sequence[Placed], *, now: datetime) -> list[Rejected]:
             why = "this response has an imported label with other scores; the first one is kept"
             refused.append(Rejected(response.line, why))
     if new:
-        copy_rows(Label, _LABEL_COLUMNS, (_label_record(pk, *values, now) for pk, values in new.items()))
+        copy_rows(Label, _LABEL_COLUMNS, (_label_record(project, pk, *values, now) for pk, values in new.items()))
     return refused
 
 
 _LabelValues = tuple[dict[str, int], list[str], list[list[int | None]] | None, list[list[int]] | None]
 _LABEL_COLUMNS = (
+    "project_id",
     "response_id",
     "source",
     "scores",
@@ -93,6 +94,7 @@ def _stored_cut(given: SegmentLabel) -> list[list[int]] | None:
 
 
 def _label_record(
+    project: Project,
     pk: int,
     scores: dict[str, int],
     aspects: list[str],
@@ -101,7 +103,7 @@ def _label_record(
     now: datetime,
 ) -> tuple[object, ...]:
     text, of_segments = json.dumps(scores), _json(segments)
-    return pk, Label.Source.IMPORTED.value, text, text, aspects, of_segments, of_segments, _json(cut), now
+    return project.pk, pk, Label.Source.IMPORTED.value, text, text, aspects, of_segments, of_segments, _json(cut), now
 
 
 def _json(value: object) -> str | None:

@@ -12,10 +12,18 @@ from django.db.models.lookups import IsNull
 from annotator.models.scores import cells_within_scale, ranges, whole_cells, whole_scores, within_scale
 
 
+def _own_project() -> models.ForeignKey[Any]:
+    """The project of the task, on a row that goes with the task: whether a project has any such row is asked often."""
+    return models.ForeignKey(
+        "annotator.Project", models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+", editable=False
+    )
+
+
 class Consensus(models.Model):
     """The outcome of one task's annotations. `dropped_because` is empty for a task that yields labels."""
 
     task = models.OneToOneField("annotator.Task", on_delete=models.CASCADE, related_name="consensus")
+    project = _own_project()
     kept = ArrayField(models.BigIntegerField(), default=list, help_text="ids of the annotations that make the label")
     annotators = models.PositiveSmallIntegerField()
     spread = models.FloatField(null=True, help_text="of the deciding attribute over the kept annotations")
@@ -29,7 +37,10 @@ class Consensus(models.Model):
 
     class Meta:
         verbose_name_plural = "consensus"
-        indexes = [models.Index(fields=["task"], condition=~Q(dropped_because=""), name="consensus_dropped")]
+        indexes = [
+            models.Index(fields=["task"], condition=~Q(dropped_because=""), name="consensus_dropped"),
+            models.Index(fields=["project"], name="consensus_by_project"),
+        ]
 
 
 IN_FORCE_OF_RESPONSE = """
@@ -77,7 +88,7 @@ class LabelQuerySet(models.QuerySet["Label"]):
         return self.filter(chosen, response__task__state__in=["open", "complete"]).exists()
 
     def for_project(self, project_id: int) -> LabelQuerySet:
-        return self.filter(response__task__project=project_id)
+        return self.filter(project=project_id)
 
 
 class Label(models.Model):
@@ -94,6 +105,7 @@ class Label(models.Model):
         IMPORTED = "imported"
 
     response = models.ForeignKey("annotator.Response", on_delete=models.CASCADE, db_index=False, related_name="labels")
+    project = _own_project()
     source = models.CharField(max_length=12, choices=Source.choices)
     scores = models.JSONField()
     means = models.JSONField()
@@ -114,4 +126,7 @@ class Label(models.Model):
             models.CheckConstraint(condition=cells_within_scale("segment_means"), name="label_segment_means_on_scale"),
             models.CheckConstraint(condition=ranges("cut"), name="a_label_is_of_ranges"),
         ]
-        indexes = [models.Index(fields=["made_at"], name="label_by_time")]
+        indexes = [
+            models.Index(fields=["made_at"], name="label_by_time"),
+            models.Index(fields=["project"], name="label_by_project"),
+        ]

@@ -123,6 +123,9 @@ class Task(models.Model):
                 fields=["project", "-review_spread", "id"], condition=Q(review_spread__gt=0), name="task_by_spread"
             ),
             models.Index(fields=["id"], condition=Q(pii_scanned_at__isnull=True), name="task_unscanned"),
+            models.Index(
+                fields=["project"], condition=Q(imported_preference__isnull=False), name="task_with_a_preference"
+            ),
             # A claim reads the next three in their order and stops at the first task with room. Their conditions are
             # those of its statements (annotator/assignment/task_choice.py); otherwise it would sort every open task.
             models.Index(

@@ -160,7 +160,7 @@ def _write_labels(adjudication: Adjudication, now: datetime) -> None:
     present = {
         (label.source, label.response_id): {name: getattr(label, name) for name in fields} for label in of_responses
     }
-    labels = []
+    labels, project = [], adjudication.task.project_id
     for number, levels in adjudication.scores.items():
         response = int(number)
         agreed = present.get((Label.Source.CONSENSUS, response), {})
@@ -168,8 +168,8 @@ def _write_labels(adjudication: Adjudication, now: datetime) -> None:
         if rows := adjudication.segments.get(number):
             values |= {"aspects": adjudication.aspects, "segment_scores": rows, "segment_means": rows, "cut": None}
         if present.get((Label.Source.ADJUDICATED, response)) != values:
-            fresh = Label(response_id=response, source=Label.Source.ADJUDICATED, means=levels, made_at=now, **values)
-            labels.append(fresh)
+            own = {"source": Label.Source.ADJUDICATED, "means": levels, "made_at": now}
+            labels.append(Label(project_id=project, response_id=response, **values, **own))
     Label.objects.bulk_create(
         labels,
         update_conflicts=True,

@@ -11,6 +11,8 @@ AGREED = Q(task__consensus__preference__isnull=False) | (
 )
 """Selects responses of tasks where people agree on a preference, or on the order of any two responses."""
 
+_IMPORTED = Q(task__imported_preference__range=(-3, 3))
+
 
 class NotEnoughLabels(Refusal):
     """There is nothing to learn from, or nothing to judge a model by."""
@@ -20,7 +22,12 @@ class NotEnoughLabels(Refusal):
 
 def has_answers(project: Project) -> bool:
     """Returns whether there is anything to learn from: a label in force, or a preference."""
-    return Label.objects.for_project(project.pk).are_in_force() or preferred_alone(project).exists()
+    if Label.objects.for_project(project.pk).are_in_force():
+        return True
+    preferred = preferred_alone(project)
+    # Two questions, as each has an index: together they would read every task of a project without answers.
+    imported, agreed = _IMPORTED, AGREED & Q(task__consensus__project=project)
+    return preferred.filter(imported).exists() or preferred.filter(agreed).exists()
 
 
 def require_answers(project: Project) -> None:
@@ -34,6 +41,5 @@ def preferred_alone(project: Project) -> QuerySet[Response]:
     """Returns the responses of tasks with a preference or a ranking in force and no label; dropped tasks have none."""
     labels = Label.objects.in_force().filter(response__task=OuterRef("task"))
     agreed = Q(task__consensus__isnull=True) | Q(task__consensus__dropped_because="")
-    asked = Q(task__imported_preference__range=(-3, 3)) | AGREED
     tasks = Response.objects.filter(task__project=project, task__state__in=[Task.State.OPEN, Task.State.COMPLETE])
-    return tasks.filter(agreed & asked).exclude(Exists(labels))
+    return tasks.filter(agreed & (_IMPORTED | AGREED)).exclude(Exists(labels))

@@ -51,7 +51,8 @@ def add_tasks(project: Project, *preferences: int | None, models: tuple[str, ...
 def label(task: Task, *levels: int) -> None:
     for response, level in zip(task.responses.order_by("position"), levels, strict=True):
         scores = dict.fromkeys(ATTRIBUTES, level)
-        Label.objects.create(response=response, source="imported", scores=scores, means=scores, made_at=NOW)
+        values = {"scores": scores, "means": scores, "made_at": NOW}
+        Label.objects.create(project=task.project, response=response, source="imported", **values)
 
 
 def read(project: Project) -> RatedModels:

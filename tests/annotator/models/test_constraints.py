@@ -90,7 +90,8 @@ def test_whole_numbers_on_the_scale_are_stored(project: Project, cast: Cast) -> 
 
 def test_a_mean_beyond_the_scale_is_refused(project: Project, cast: Cast) -> None:
     response = make_task(project).responses.all()[0]
-    label = Label(response=response, source="imported", scores={}, means={"helpfulness": 6.1}, made_at=NOW)
+    means = {"helpfulness": 6.1}
+    label = Label(project=project, response=response, source="imported", scores={}, means=means, made_at=NOW)
     refused("label_means_are_on_a_scale", label.save)
 
 

@@ -21,10 +21,12 @@ LEFT JOIN annotator_consensus c ON c.task_id = r.task_id CROSS JOIN LATERAL ({IN
 def labelled(project: Project, sources: tuple[str, ...], dropped_because: str | None) -> Task:
     task = make_task(project, responses=1)
     if dropped_because is not None:
-        Consensus.objects.create(task=task, annotators=3, dropped_because=dropped_because, computed_at=NOW)
+        about = {"annotators": 3, "computed_at": NOW}
+        Consensus.objects.create(project=project, task=task, dropped_because=dropped_because, **about)
     response = task.responses.get()
     Label.objects.bulk_create(
-        Label(response=response, source=source, scores=SCORES, means=SCORES, made_at=NOW) for source in sources
+        Label(project=project, response=response, source=source, scores=SCORES, means=SCORES, made_at=NOW)
+        for source in sources
     )
     return task
 

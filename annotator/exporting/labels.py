@@ -38,7 +38,9 @@ def helpsteer2_query(project: Project, filters: Filters, **more: Any) -> tuple[Q
 
 
 def _labels(project: Project, filters: Filters) -> QuerySet[Label]:
-    labels = filters.of_labels(Label.objects.in_force_while_in_use().for_project(project.pk))
+    # By the task, whose ids bound each part: by its own project, all labels might be read for each of them.
+    of_project = Label.objects.in_force_while_in_use().filter(response__task__project=project)
+    labels = filters.of_labels(of_project)
     chosen: QuerySet[Label] = filters.of_tasks(labels, project, "response__task__")
     return chosen.order_by("response__task", "response__position")
 

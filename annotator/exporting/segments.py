@@ -110,7 +110,9 @@ def _ratings(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Itera
 
 
 def _labels(project: Project, filters: Filters) -> QuerySet[Label]:
-    labels = filters.of_labels(Label.objects.in_force_while_in_use().for_project(project.pk))
+    # By the task, whose ids bound each part: by its own project, all labels might be read for each of them.
+    of_project = Label.objects.in_force_while_in_use().filter(response__task__project=project)
+    labels = filters.of_labels(of_project)
     chosen: QuerySet[Label] = filters.of_tasks(labels, project, "response__task__").exclude(segment_scores=None)
     return chosen.order_by("response__task", "response__position")
 

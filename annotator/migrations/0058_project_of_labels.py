@@ -47,4 +47,6 @@ class Migration(migrations.Migration):
                 name="task_with_a_preference",
             ),
         ),
+        # Without figures of the new columns, plans would take them for the best way to any label.
+        migrations.RunSQL("ANALYZE annotator_consensus, annotator_label", migrations.RunSQL.noop),
     ]

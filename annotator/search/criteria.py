@@ -192,6 +192,9 @@ def _with_words(tasks: QuerySet[Task], project: Project, criteria: Criteria) -> 
     if criteria.text:
         query = SearchQuery(criteria.text, config="simple", search_type="websearch")
         tasks = tasks.filter(words__words=query)
+    # From the project's newest task on: a list begins with it, and those of other projects may be newer.
+    newest = project.tasks.order_by("-pk").values_list("pk", flat=True).first()
+    tasks = tasks.filter(words__task__lte=newest)
     # The index names gold tasks too, which no list shows.
     gold = project.tasks.filter(state=Task.State.GOLD)[:FEW].count()
     return Matches(tasks.filter(words__facets__contains=facets), at_least=len(rows) - gold)

@@ -38,7 +38,7 @@ class Migration(migrations.Migration):
         migrations.AlterField("consensus", "project", copied(null=False)),
         migrations.AlterField("label", "project", copied(null=False)),
         migrations.AddIndex("consensus", models.Index(fields=["project"], name="consensus_by_project")),
-        migrations.AddIndex("label", models.Index(fields=["project"], name="label_by_project")),
+        migrations.AddIndex("label", models.Index(fields=["project", "id"], name="label_by_project")),
         migrations.AddIndex(
             "task",
             models.Index(

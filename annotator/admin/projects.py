@@ -20,7 +20,7 @@ from annotator.access import user_of
 from annotator.admin.scoping import OfManagedProjects
 from annotator.db.clock import database_now
 from annotator.models import Guideline, Project
-from annotator.projects import archive, deletion, project_settings
+from annotator.projects import archive, deletion, figures, project_settings
 from annotator.projects.guidelines import publish_guidelines
 from annotator.projects.settings_check import InvalidProject, check, is_rated
 from annotator.refusals import Refusal
@@ -156,7 +156,12 @@ class ProjectAdmin(OfManagedProjects):
 
     def get_queryset(self, request: HttpRequest) -> Any:
         rows = super().get_queryset(request)
-        return rows.standing().with_progress()
+        return rows.standing()
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        changelist = super().get_changelist_instance(request)
+        figures.add_progress(changelist.result_list, now=database_now())
+        return changelist
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         return ["rubric"] if obj and is_rated(obj) else []
@@ -240,19 +245,19 @@ class ProjectAdmin(OfManagedProjects):
 
     @admin.display(description=_("tasks"))
     def total(self, project: Any) -> int:
-        return int(project.tasks_total)
+        return int(project.progress.total)
 
     @admin.display(description=_("open"))
     def open(self, project: Any) -> int:
-        return int(project.tasks_open)
+        return int(project.progress.open)
 
     @admin.display(description=_("complete"))
     def complete(self, project: Any) -> int:
-        return int(project.tasks_complete)
+        return int(project.progress.complete)
 
     @admin.display(description=_("quarantined"))
     def quarantined(self, project: Any) -> int:
-        return int(project.tasks_quarantined)
+        return int(project.progress.quarantined)
 
 
 def _said(sentence: str, project: Project) -> str:

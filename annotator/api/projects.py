@@ -32,7 +32,7 @@ from annotator.db.clock import database_now
 from annotator.forms.data import TasksForm
 from annotator.models import Annotation, Membership, Project, Task, User
 from annotator.models.project import ProjectQuerySet
-from annotator.projects import archive, deletion, members, project_settings
+from annotator.projects import archive, deletion, figures, members, project_settings
 from annotator.projects.pseudonyms import name_of
 from annotator.review.blindness import tasks_held_by
 from annotator.search.criteria import matching, searching
@@ -55,6 +55,11 @@ class Projects(Idempotent, generics.ListCreateAPIView[Project]):
         user = access.user_of(self.request)
         projects = _as_seen_by(user, Project.objects.visible_to(user))
         return projects if "archived" in self.request.query_params else projects.in_use()
+
+    def paginate_queryset(self, queryset: Any) -> Any:
+        page = super().paginate_queryset(queryset)
+        figures.add_progress(page or [], now=database_now())
+        return page
 
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         user = access.user_of(request)
@@ -147,11 +152,13 @@ class Archive(generics.GenericAPIView[Project]):
 
 
 def _as_seen_by(user: User, projects: ProjectQuerySet) -> ProjectQuerySet:
-    return projects.with_progress().as_seen_by(user).select_related("rubric")
+    return projects.as_seen_by(user).select_related("rubric", "figures")
 
 
 def _as_answered(project: Project, user: User) -> Any:
-    return ProjectSerializer(_as_seen_by(user, Project.objects.filter(pk=project.pk)).get()).data
+    seen = _as_seen_by(user, Project.objects.filter(pk=project.pk)).get()
+    figures.add_progress([seen], now=database_now())
+    return ProjectSerializer(seen).data
 
 
 class Members(Idempotent, generics.ListCreateAPIView[Membership]):

@@ -20,6 +20,7 @@ from annotator.api.segment_fields import (
 )
 from annotator.db.storable_text import shown_name
 from annotator.models import Annotation, Attribute, Membership, Project, Rating, Role, Rubric, Task, User
+from annotator.models.figures import Progress
 from annotator.models.public_ids import response_number
 from annotator.projects.rubrics import RubricText
 
@@ -41,13 +42,14 @@ class RubricSerializer(ModelSerializer[Rubric]):
         fields = ["key", "version", "name", "attributes"]
 
 
-class ProgressSerializer(serializers.Serializer[Project]):
-    """Counts of tasks by state."""
+class ProgressSerializer(serializers.Serializer[Progress]):
+    """Counts of tasks by state. Those of a large project are renewed in the background: they were made at `as_of`."""
 
-    tasks = serializers.IntegerField(source="tasks_total")
-    open = serializers.IntegerField(source="tasks_open")
-    complete = serializers.IntegerField(source="tasks_complete")
-    quarantined = serializers.IntegerField(source="tasks_quarantined")
+    tasks = serializers.IntegerField(source="total")
+    open = serializers.IntegerField()
+    complete = serializers.IntegerField()
+    quarantined = serializers.IntegerField()
+    as_of = serializers.DateTimeField(allow_null=True, help_text="null: just now")
 
 
 class OwnPartSerializer(serializers.Serializer[Project]):
@@ -98,10 +100,10 @@ class AnnotatorsProjectSerializer(ModelSerializer[Project]):
 class ReviewersProjectSerializer(AnnotatorsProjectSerializer):
     """What reviewers see of a project: the protocol and the progress as well.
 
-    Rows have to come from `with_progress()` and `as_seen_by()`.
+    Rows have to come from `as_seen_by()` and to have their `progress` (annotator/projects/figures.py).
     """
 
-    progress = ProgressSerializer(source="*", read_only=True)
+    progress = ProgressSerializer(read_only=True)
 
     class Meta(AnnotatorsProjectSerializer.Meta):
         fields = [
@@ -162,7 +164,7 @@ class ProjectSerializer(KnownFields, ModelSerializer[Project]):
     guidelines_version = serializers.IntegerField(read_only=True, help_text="the one in force; 0: none")
     training_config = SettingsField(required=False)
     own = OwnPartSerializer(source="*", read_only=True)
-    progress = ProgressSerializer(source="*", read_only=True)
+    progress = ProgressSerializer(read_only=True)
 
     class Meta:
         model = Project

@@ -22,6 +22,7 @@ from annotator.models.scores import HIGHEST_SCORE
 from annotator.refusals import Refusal
 
 if TYPE_CHECKING:
+    from annotator.models.figures import Progress
     from annotator.models.user import User
 
 
@@ -69,23 +70,6 @@ class ProjectQuerySet(models.QuerySet["Project"]):
             return self.standing()
         return self.standing().filter(memberships__user=user, memberships__role=Role.MANAGER)
 
-    def with_progress(self) -> ProjectQuerySet:
-        """Adds counts of tasks by state: `tasks_total`, `tasks_open`, `tasks_complete`, ...; gold tasks are no work."""
-        tasks = apps.get_model("annotator", "Task").objects.filter(project=models.OuterRef("pk")).order_by()
-
-        # Subqueries, which the index task_by_state serves: joined tasks would multiply with other joins of the query.
-        def number(*states: str) -> Coalesce:
-            by_project = tasks.filter(state__in=states).values("project").annotate(n=models.Count("pk"))
-            return Coalesce(models.Subquery(by_project.values("n")), 0)
-
-        return self.annotate(
-            tasks_total=number("open", "complete", "quarantined", "retired"),
-            tasks_open=number("open"),
-            tasks_complete=number("complete"),
-            tasks_quarantined=number("quarantined"),
-            tasks_retired=number("retired"),
-        )
-
     def as_seen_by(self, user: User) -> ProjectQuerySet:
         """Adds the user's `own_role`, `own_quota` and `own_done` in each project, and its `guidelines_version`."""
         member = apps.get_model("annotator", "Membership").objects.filter(user=user, project=models.OuterRef("pk"))
@@ -105,6 +89,9 @@ class Project(models.Model):
 
     The protocol's defaults are HelpSteer2's (arXiv 2406.08673, section 2.1).
     """
+
+    progress: Progress
+    """Set by `add_progress` (annotator/projects/figures.py), for the doors that show it."""
 
     class SpreadScope(models.TextChoices):
         KEPT = "kept", _("Kept")

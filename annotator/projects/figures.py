@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from django.conf import settings
 from django.db import connection
-from django.db.models import Count, Q, Sum
+from django.db.models import Count, Q, Sum, prefetch_related_objects
 from django.utils.timezone import localdate
 
 from annotator import agreement
 from annotator.background import messages
 from annotator.models import Import, Project, ProjectFigures, Tally, Task
+from annotator.models.figures import Progress
 from annotator.models.label import IN_FORCE_OF_RESPONSE
 
 QUICK_SECONDS = 0.15
@@ -99,23 +100,41 @@ def figures(project: Project, *, now: datetime) -> Figures | None:
     return _read(row.figures, as_of=row.as_of) if row and row.as_of else None
 
 
-def states(projects: Iterable[Project], *, now: datetime) -> dict[int, Counts]:
-    """Returns how many tasks each project has in each state, gold tasks left out.
+def progress(projects: Iterable[Project], *, now: datetime) -> dict[int, Progress]:
+    """Returns how many tasks each project has in each state, by the project's id.
 
     Of projects whose count is slow these are the figures' counts; the light worker is asked to renew old ones.
     """
     by_number = {project.pk: project for project in projects}
-    slow = ProjectFigures.objects.filter(project__in=by_number, took__gte=QUICK_SECONDS, as_of__isnull=False)
-    counts: dict[int, Counts] = {number: {} for number in by_number}
-    for row in slow:
-        counts[row.project_id] = {state: number for state, number in row.figures["states"].items() if state != "gold"}
-        if row.as_of and row.as_of < now - timedelta(seconds=REST * row.took):
-            _ask_for(by_number[row.project_id], now=now)
-    others = [number for number, known in counts.items() if not known]
-    rows = Task.objects.filter(project__in=others).exclude(state=Task.State.GOLD).order_by()
-    for number, state, tasks in rows.values_list("project", "state").annotate(n=Count("pk")):
-        counts[number][state] = tasks
-    return counts
+    prefetch_related_objects(list(by_number.values()), "figures")  # asks for none that the caller has read already
+    kept = {number: project.figures for number, project in by_number.items() if hasattr(project, "figures")}
+    known = {}
+    for number, row in kept.items():
+        if row.took >= QUICK_SECONDS and row.as_of:
+            known[number] = Progress(row.as_of, **_work(row.figures["states"]))
+            if row.as_of < now - timedelta(seconds=REST * row.took):
+                _ask_for(by_number[number], now=now)
+    others: dict[int, Counts] = {number: {} for number in by_number if number not in known}
+    rows = Task.objects.filter(project__in=others).order_by().values_list("project", "state")
+    for number, state, tasks in rows.annotate(n=Count("pk")):
+        others[number][state] = tasks
+    for number, counts in others.items():
+        known[number] = Progress(**_work(counts))
+        if known[number].total > FEW_TASKS and number not in kept:
+            _ask_for(by_number[number], now=now)
+    return known
+
+
+def _work(counts: Counts) -> Counts:
+    return {state: number for state, number in counts.items() if state != Task.State.GOLD}
+
+
+def add_progress(projects: Iterable[Project], *, now: datetime) -> None:
+    """Sets `progress` of each project."""
+    projects = list(projects)
+    known = progress(projects, now=now)
+    for project in projects:
+        project.progress = known[project.pk]
 
 
 def refresh(project: Project, *, now: datetime) -> Figures:

@@ -42,7 +42,7 @@ def home(request: HttpRequest) -> HttpResponse:
     lessons = Gold.objects.filter(task__project=OuterRef("pk"), use__in=[Gold.Use.PRACTICE, Gold.Use.TEST])
     chosen = Project.objects.filter(pk__in=numbers).annotate(teaches=Exists(lessons))
     seen = chosen.as_seen_by(user).in_bulk()
-    tasks = figures.states(seen.values(), now=database_now())
+    tasks = figures.progress(seen.values(), now=database_now())
     mine = [(member, seen[member.project_id], _pages(member)) for member in used]
     theirs = [(None, seen[pk], pages_of(seen[pk], manages=True)) for pk in others]
     archived = [one.project for one in memberships if one.project.archived_at and one.role != Role.ANNOTATOR]

@@ -16,6 +16,7 @@ from annotator.background.backlogs import backlogs
 from annotator.db.clock import database_now
 from annotator.launch.health import readiness
 from annotator.models import Assignment, BackgroundFailure, Membership, Project, User
+from annotator.projects import figures
 from annotator.views.navigation import Entry, pages_of, places_of
 from rewards import learning_curve, run_reasons, scoring, snapshots
 from rewards.models import RewardModel, TrainingRun
@@ -49,7 +50,6 @@ class Standing:
     """How far a project is: its tasks, who is at work, its model and its last run."""
 
     project: Any
-    share_done: int
     at_work: int
     champion: RewardModel | None
     run: TrainingRun | None
@@ -73,9 +73,7 @@ class Card(Standing):
 
 def context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """Adds what the opening page shows to its context; the theme calls it for the admin's index."""
-    managed = (
-        Project.objects.managed_by(user_of(request)).in_use().with_progress().select_related("rubric").order_by("-pk")
-    )
+    managed = Project.objects.managed_by(user_of(request)).in_use().select_related("rubric", "figures").order_by("-pk")
     standings = _standings(list(managed[:PROJECTS_SHOWN]))
     # The newest alone is shown whole, as that takes half of the queries of this page.
     context["card"] = _card(standings[0]) if standings else None
@@ -98,12 +96,12 @@ def _standings(projects: Sequence[Any]) -> list[Standing]:
     runs = TrainingRun.objects.of_rewards().filter(project__in=projects).defer("metrics", "losses", "log", "config")
     leased = Assignment.objects.leased().filter(task__project__in=projects).order_by().values_list("task__project")
     champion_of = {model.project_id: model for model in champions}
+    figures.add_progress(projects, now=database_now())
     run_of = {run.project_id: run for run in runs.order_by("project_id", "-pk").distinct("project_id")}
     at_work = dict(leased.annotate(number=Count("annotator", distinct=True)))
     return [
         Standing(
             project=project,
-            share_done=round(100 * project.tasks_complete / project.tasks_total) if project.tasks_total else 0,
             at_work=at_work.get(project.pk, 0),
             champion=champion_of.get(project.pk),
             run=run_of.get(project.pk),

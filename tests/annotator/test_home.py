@@ -1,12 +1,15 @@
 """The page of one's projects."""
 
+import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
 
 from annotator.models import Project, ProjectFigures
-from tests.builders import make_gold, make_member, make_project, make_task, make_user, rate
+from annotator.projects import figures
+from tests.builders import NOW, make_gold, make_member, make_project, make_task, make_user, rate
 from tests.conftest import Cast
 
 
@@ -48,7 +51,8 @@ def test_it_counts_the_tasks_of_each_state(project: Project, cast: Cast, client:
     rate(Project.objects.get(), cast.alice)
     make_gold(project)
     client.force_login(cast.alice)
-    assert client.get("/").context["projects"][0][3] == {"open": 2, "complete": 1}
+    progress = client.get("/").context["projects"][0][3]
+    assert (progress.open, progress.complete, progress.total) == (2, 1, 3)
 
 
 def test_a_large_project_is_not_counted_anew(project: Project, cast: Cast, client: Client) -> None:
@@ -57,7 +61,31 @@ def test_a_large_project_is_not_counted_anew(project: Project, cast: Cast, clien
         project=project, as_of=timezone.now(), took=2, figures={"states": {"open": 7, "gold": 1}}
     )
     client.force_login(cast.alice)
-    assert client.get("/").context["projects"][0][3] == {"open": 7}
+    assert client.get("/").context["projects"][0][3].open == 7
+
+
+def test_a_large_project_that_was_never_counted_is_counted_in_the_background(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figures, "FEW_TASKS", 1)
+    make_task(project, "one")
+    figures.progress([project], now=NOW)
+    assert not ProjectFigures.objects.exists()
+    make_task(project, "two")
+    assert figures.progress([project], now=NOW)[project.pk].open == 2
+    assert ProjectFigures.objects.get().wanted_at == NOW
+
+
+@pytest.mark.parametrize("address", ["/admin/", "/admin/annotator/project/", "/api/v1/projects/"])
+def test_every_list_of_projects_shows_the_kept_counts(
+    address: str, project: Project, admin_client: Client, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    make_task(project)
+    kept = {"states": {"open": 7_654_321}}
+    ProjectFigures.objects.create(project=project, as_of=timezone.now(), took=2, figures=kept)
+    with django_assert_max_num_queries(20):
+        page = admin_client.get(address).content.decode()
+    assert "7654321" in page.replace(",", "")
 
 
 def test_a_superuser_sees_projects_of_others_without_rating_them(project: Project, client: Client) -> None:

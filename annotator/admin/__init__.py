@@ -4,9 +4,10 @@ from django.contrib import admin
 from django_celery_beat import models as beat
 
 from annotator.admin import accounts, annotations, audit, exclusions, gold, people, projects, tasks
-from annotator.admin.scoping import ManagedOnly, OfManagedProjects
+from annotator.admin.scoping import FoundByTask, ManagedOnly, OfManagedProjects
 
 __all__ = [
+    "FoundByTask",
     "ManagedOnly",
     "OfManagedProjects",
     "accounts",

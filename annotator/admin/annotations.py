@@ -9,9 +9,9 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from annotator.access import user_of
-from annotator.admin.scoping import ManagedOnly, OfManagedProjects, ToBeRead
+from annotator.admin.scoping import ManagedOnly, OfManagedProjects, ToBeRead, tasks_named
 from annotator.admin.tasks import review_link
-from annotator.models import Annotation, Project, Rating, Task, User
+from annotator.models import Annotation, Rating, User
 from annotator.review.blindness import tasks_held_by
 from annotator.templatetags.scales import level
 
@@ -43,6 +43,8 @@ class AnnotationAdmin(OfManagedProjects):
     search_fields = ["assignment__task__external_id", "assignment__annotator__username"]
     search_help_text = _("The whole id of a task, or a part of a user name.")
     list_select_related = ["assignment__task__project", "annotator"]
+    # In another order than the newest first, every annotation would be sorted for each page.
+    sortable_by = ()
     # It would count every row of the table to show beside the filtered number.
     show_full_result_count = False
     readonly_fields = ["review"]
@@ -59,12 +61,11 @@ class AnnotationAdmin(OfManagedProjects):
         """Looks up the tasks and the people first: a search in two joined tables would read every annotation."""
         if not (wanted := search_term.strip()):
             return queryset, False
-        projects = Project.objects.managed_by(user_of(request))
-        tasks = list(Task.objects.filter(project__in=projects, external_id=wanted).values_list("pk", flat=True))
+        tasks = tasks_named(request, wanted)
         people = list(User.objects.filter(username__icontains=wanted).values_list("pk", flat=True))
         return queryset.filter(Q(assignment__task__in=tasks) | Q(annotator__in=people)), False
 
-    @admin.display(ordering="assignment__task__external_id", description=_("task"))
+    @admin.display(description=_("task"))
     def task(self, row: Annotation) -> str:
         return row.assignment.task.external_id
 

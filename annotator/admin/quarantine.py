@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotator import annotation
-from annotator.admin.scoping import OfManagedProjects
+from annotator.admin.scoping import FoundByTask
 from annotator.db.clock import database_now
 from annotator.forms.redaction import RedactForm, marked_in, unconfirmed
 from annotator.forms.review import QuarantineForm
@@ -34,7 +34,7 @@ def _redact_url(tasks: Iterable[int]) -> str:
     return f"{reverse('admin:annotator_task_redact')}?{urlencode({'task': list(tasks)}, doseq=True)}"
 
 
-class DecidesQuarantine(OfManagedProjects):
+class DecidesQuarantine(FoundByTask):
     """Adds the decisions as actions on the list, and as buttons on a task's page."""
 
     actions = ["release", "retire", "redact"]

@@ -3,12 +3,14 @@
 from typing import Any
 
 from django.contrib import admin
+from django.core.paginator import Paginator
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 from unfold.admin import TabularInline
 
 from annotator.access import user_of
 from annotator.admin.recorded import Recorded
-from annotator.models import Project
+from annotator.models import Project, Task
 
 
 class ManagedOnly(admin.RelatedFieldListFilter):
@@ -19,12 +21,29 @@ class ManagedOnly(admin.RelatedFieldListFilter):
         return field.get_choices(include_blank=False, limit_choices_to={"pk__in": managed})
 
 
+class KeysFirst(Paginator):  # type: ignore[type-arg]
+    """Finds the keys of a page's rows before it reads the rows, and counts from the nearer end.
+
+    A late page of a million rows would otherwise join and read all rows before it.
+    """
+
+    def page(self, number: Any) -> Any:
+        number = self.validate_number(number)
+        first = (number - 1) * self.per_page
+        last = min(first + self.per_page, self.count)
+        keys: Any = self.object_list.values_list("pk", flat=True)  # type: ignore[attr-defined]
+        from_end = first > self.count - last and keys.ordered
+        found = keys.reverse()[self.count - last : self.count - first] if from_end else keys[first:last]
+        return self._get_page(self.object_list.filter(pk__in=list(found)), number, self)  # type: ignore[attr-defined]
+
+
 class OfManagedProjects(Recorded):
     """Shows the rows of the projects that the user manages. `project_path` leads from a row to its project."""
 
     project_path = "project"
     read_only = False
     list_per_page = 50
+    paginator = KeysFirst
 
     def get_queryset(self, request: HttpRequest) -> Any:
         rows = super().get_queryset(request)
@@ -53,6 +72,25 @@ class OfManagedProjects(Recorded):
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+
+class FoundByTask(OfManagedProjects):
+    """Is searched by the id of a task: to look for a part of it, every row of a large table would be read."""
+
+    task_path = "task"
+    search_help_text = _("The whole id of a task.")
+
+    def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> tuple[Any, bool]:
+        wanted = search_term.strip()
+        if not wanted:
+            return queryset, False
+        return queryset.filter(**{f"{self.task_path}__in": tasks_named(request, wanted)}), False
+
+
+def tasks_named(request: HttpRequest, external_id: str) -> list[int]:
+    """Returns the tasks with this id in the projects that the user manages."""
+    projects = Project.objects.managed_by(user_of(request))
+    return list(Task.objects.filter(project__in=projects, external_id=external_id).values_list("pk", flat=True))
 
 
 class ToBeRead(TabularInline):

@@ -32,7 +32,9 @@ class TaskAdmin(DecidesQuarantine):
     list_display = ["external_id", "project", "state", "set_aside", "priority", "slots_wanted", "open_slots"]
     list_filter = ["state", ("project", ManagedOnly)]
     search_fields = ["external_id"]
+    task_path = "pk"
     list_select_related = ["project"]
+    sortable_by = ()
     show_full_result_count = False
     fields = [
         "external_id",

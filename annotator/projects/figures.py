@@ -119,7 +119,7 @@ def progress(projects: Iterable[Project], *, now: datetime) -> dict[int, Progres
     for number, state, tasks in rows.annotate(n=Count("pk")):
         others[number][state] = tasks
     for number, counts in others.items():
-        known[number] = Progress(**_work(counts))
+        known[number] = Progress(None, **_work(counts))
         if known[number].total > FEW_TASKS and number not in kept:
             _ask_for(by_number[number], now=now)
     return known

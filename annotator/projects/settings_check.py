@@ -130,7 +130,7 @@ def _of_spread(candidate: Project, changed: set[str]) -> list[tuple[str, str]]:
 def is_rated(project: Project) -> bool:
     """Says whether any annotation, label or expert rating uses the project's rubric."""
     return (
-        Annotation.objects.for_project(project.pk).exists()
+        Annotation.objects.for_project(project.pk).filter(is_current=True).exists()  # what the index holds
         or Label.objects.for_project(project.pk).exists()
         or ExpertRating.objects.filter(gold__task__project=project).exists()
     )

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from annotator.admin import ManagedOnly, OfManagedProjects
+from annotator.admin import FoundByTask, ManagedOnly, OfManagedProjects
 from annotator.storage.hidden_paths import value_without_places
 from annotator.templatetags.scales import level
 from rewards import champions, learning_curve, registry, run_report, scoring
@@ -115,8 +115,9 @@ def _shown(run: TrainingRun) -> dict[str, Any]:
 
 
 @admin.register(Score)
-class ScoreAdmin(OfManagedProjects):
+class ScoreAdmin(FoundByTask):
     read_only = True
+    task_path = "response__task"
     project_path = "reward_model__project"
     list_display = ["task", "response", "rounded", "uncertain", "by_attribute", "reward_model"]
     list_filter = [("reward_model__project", ManagedOnly), "reward_model__is_champion"]
@@ -124,17 +125,18 @@ class ScoreAdmin(OfManagedProjects):
     list_select_related = ["response__task", "reward_model__project"]
     # Rewards of different models do not compare, and those of all models in order would be sorted for each page.
     ordering = ["-pk"]
+    sortable_by = ()
     show_full_result_count = False
 
-    @admin.display(ordering="response__task__external_id", description=_("task"))
+    @admin.display(description=_("task"))
     def task(self, score: Score) -> str:
         return score.response.task.external_id
 
-    @admin.display(ordering="reward", description=_("reward"))
+    @admin.display(description=_("reward"))
     def rounded(self, score: Score) -> str:
         return f"{score.reward:.2f}"
 
-    @admin.display(ordering="uncertainty", description=_("uncertainty"))
+    @admin.display(description=_("uncertainty"))
     def uncertain(self, score: Score) -> str:
         return "–" if score.uncertainty is None else f"{score.uncertainty:.3f}"
 

@@ -238,6 +238,8 @@ def _of_the_admin() -> list[str]:
         place = f"admin:{model._meta.app_label}_{model._meta.model_name}"
         pages.append(reverse(f"{place}_changelist"))
         pages += [f"{pages[-1]}?q=idle"] if shown.search_fields else []
+        rows = model._default_manager.count()
+        pages += [f"{pages[-1].partition('?')[0]}?p={-(-rows // shown.list_per_page)}"] if rows else []
         newest = model._default_manager.order_by("-pk").first()
         pages += [reverse(f"{place}_change", args=[newest.pk])] if newest else []
     return pages

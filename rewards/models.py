@@ -265,6 +265,9 @@ class RewardModel(models.Model):
     is_champion = models.BooleanField(_("is the champion"), default=False)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     promoted_at = models.DateTimeField(_("promoted at"), null=True, blank=True)
+    scored = models.PositiveIntegerField(
+        default=0, db_default=0, editable=False, help_text="responses that have its score; triggers keep the number"
+    )
 
     class Meta:
         verbose_name = _("reward model")

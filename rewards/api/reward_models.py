@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models import QuerySet
 from django_filters import rest_framework as filters  # type: ignore[import-untyped]
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -27,7 +26,7 @@ from rewards.api.serializers import (
     VerificationSerializer,
 )
 from rewards.model_downloads.licenses import set_license
-from rewards.models import RewardModel, Score
+from rewards.models import RewardModel
 
 
 class RewardModelFilter(filters.FilterSet):  # type: ignore[misc]
@@ -47,21 +46,12 @@ class RewardModels(generics.ListAPIView[RewardModel]):
 
     def get_queryset(self) -> QuerySet[RewardModel]:
         projects = access.reviewed_projects(access.user_of(self.request))
-        return with_scored(RewardModel.objects.filter(project__in=projects))
+        return whole(RewardModel.objects.filter(project__in=projects))
 
 
-def with_scored(models: QuerySet[RewardModel]) -> QuerySet[RewardModel]:
+def whole(models: QuerySet[RewardModel]) -> QuerySet[RewardModel]:
     """Returns the models with all that their serializer shows, in as many queries for many models as for one."""
-    # A subquery for each model counts along an index; a join with the scores would group all of them.
-    counted = (
-        Score.objects.filter(reward_model=OuterRef("pk")).order_by().values("reward_model").annotate(n=Count("pk"))
-    )
-    scored = Coalesce(Subquery(counted.values("n"), output_field=IntegerField()), 0)
-    return (
-        models.select_related("project", "run__snapshot", "parent")
-        .prefetch_related("evaluations")
-        .annotate(scored=scored)
-    )
+    return models.select_related("project", "run__snapshot", "parent").prefetch_related("evaluations")
 
 
 class OneRewardModel(Resource):
@@ -76,12 +66,12 @@ class OneRewardModel(Resource):
     @extend_schema(responses=RewardModelSerializer)
     def get(self, request: Request, pk: int) -> Response:
         user = access.user_of(request)
-        model = reviewed_model(user, pk, models=with_scored(RewardModel.objects.all()))
+        model = reviewed_model(user, pk, models=whole(RewardModel.objects.all()))
         return Response(RewardModelSerializer(model).data)
 
     @extend_schema(request=LicenseSerializer, responses=RewardModelSerializer)
     def patch(self, request: Request, pk: int) -> Response:
-        model = managed_model(access.user_of(request), pk, models=with_scored(RewardModel.objects.all()))
+        model = managed_model(access.user_of(request), pk, models=whole(RewardModel.objects.all()))
         data = LicenseSerializer(data=request.data)
         data.is_valid(raise_exception=True)
         set_license(model, data.validated_data["license"], data.validated_data["license_text"])
@@ -101,7 +91,7 @@ class Promote(APIView):
         parameters=[OpenApiParameter("confirm", OpenApiTypes.BOOL, description="the same as in the body")],
     )
     def post(self, request: Request, pk: int) -> Response:
-        model = managed_model(access.user_of(request), pk, models=with_scored(RewardModel.objects.all()))
+        model = managed_model(access.user_of(request), pk, models=whole(RewardModel.objects.all()))
         parameters = {name: value for name, value in request.query_params.items() if name == "confirm"}
         data = PromotionRequestSerializer(data=request.data or parameters)
         data.is_valid(raise_exception=True)

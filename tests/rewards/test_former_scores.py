@@ -90,3 +90,20 @@ def test_a_project_without_a_champion_keeps_everything(versions: list[RewardMode
     RewardModel.objects.update(is_champion=False)
     assert thin(now=NOW) == 0
     assert all(with_scores(versions))
+
+
+def counts_hold() -> bool:
+    return all(model.scored == model.scores.count() for model in RewardModel.objects.all())
+
+
+def test_each_model_knows_the_number_of_its_scores(versions: list[RewardModel]) -> None:
+    assert RewardModel.objects.filter(scored=2).count() == len(versions)
+    thin(now=NOW)
+    assert RewardModel.objects.filter(scored=0).count() == 2
+    assert counts_hold()
+
+
+def test_the_scores_of_a_response_are_counted_out_when_it_goes(versions: list[RewardModel]) -> None:
+    Response.objects.all()[0].delete()
+    assert RewardModel.objects.filter(scored=1).count() == len(versions)
+    assert counts_hold()

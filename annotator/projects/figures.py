@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from django.conf import settings
 from django.db import connection
-from django.db.models import Count, Q, Sum, prefetch_related_objects
+from django.db.models import Count, Sum, prefetch_related_objects
 from django.utils.timezone import localdate
 
 from annotator import agreement
 from annotator.background import messages
+from annotator.db.statements import Statement
 from annotator.models import Import, Project, ProjectFigures, Tally, Task
 from annotator.models.figures import Progress
 from annotator.models.label import IN_FORCE_OF_RESPONSE
@@ -96,7 +97,7 @@ def figures(project: Project, *, now: datetime) -> Figures | None:
     if row.took < QUICK_SECONDS or _is_tiny(project) if row and row.as_of else _is_small(project):
         return refresh(project, now=now)
     if not row or not row.as_of or row.as_of < now - max(LEAST_AGE, timedelta(seconds=REST * row.took)):
-        _ask_for(project, now=now)
+        _ask_for([project.pk], now=now)
     return _read(row.figures, as_of=row.as_of) if row and row.as_of else None
 
 
@@ -108,21 +109,24 @@ def progress(projects: Iterable[Project], *, now: datetime) -> dict[int, Progres
     by_number = {project.pk: project for project in projects}
     prefetch_related_objects(list(by_number.values()), "figures")  # asks for none that the caller has read already
     kept = {number: project.figures for number, project in by_number.items() if hasattr(project, "figures")}
-    known = {}
+    known, wanted = {}, []
     for number, row in kept.items():
         if row.took >= QUICK_SECONDS and row.as_of:
             known[number] = Progress(row.as_of, **_work(row.figures["states"]))
-            if row.as_of < now - timedelta(seconds=REST * row.took):
-                _ask_for(by_number[number], now=now)
+            wanted += [number] if row.as_of < now - timedelta(seconds=REST * row.took) else []
     others: dict[int, Counts] = {number: {} for number in by_number if number not in known}
     rows = Task.objects.filter(project__in=others).order_by().values_list("project", "state")
     for number, state, tasks in rows.annotate(n=Count("pk")):
         others[number][state] = tasks
     for number, counts in others.items():
         known[number] = Progress(None, **_work(counts))
-        if known[number].total > FEW_TASKS and number not in kept:
-            _ask_for(by_number[number], now=now)
+        wanted += [number] if known[number].total > FEW_TASKS and not _is_counted(kept.get(number)) else []
+    _ask_for(wanted, now=now)
     return known
+
+
+def _is_counted(row: ProjectFigures | None) -> bool:
+    return row is not None and row.as_of is not None
 
 
 def _work(counts: Counts) -> Counts:
@@ -161,17 +165,23 @@ def _has_at_most(project: Project, *, annotations: int, tasks: int) -> bool:
     return rated <= annotations and imported <= tasks
 
 
-def _ask_for(project: Project, *, now: datetime) -> None:
-    """Asks the light worker for new figures, unless somebody has just done so."""
-    ProjectFigures.objects.get_or_create(project=project)
-    lately = Q(wanted_at__gt=now - LEAST_AGE)
-    # The UPDATE's condition makes one of two simultaneous looks the one that asks.
-    if (
-        ProjectFigures.objects.filter(project=project)
-        .exclude(lately & Q(wanted_at__isnull=False))
-        .update(wanted_at=now)
-    ):
-        messages.send_on_commit("annotator.tasks.count_figures", [project.pk])
+# The condition makes one of two simultaneous looks the one that asks.
+_ASK = Statement(
+    """
+    INSERT INTO annotator_projectfigures AS f (project_id, figures, took, wanted_at)
+    SELECT project, '{}', 0, %(now)s FROM unnest(%(projects)s::bigint[]) AS project
+    ON CONFLICT (project_id) DO UPDATE SET wanted_at = excluded.wanted_at
+    WHERE f.wanted_at IS NULL OR f.wanted_at <= %(before)s RETURNING f.project_id
+    """,
+    prepared=False,
+)
+
+
+def _ask_for(projects: Sequence[int], *, now: datetime) -> None:
+    """Asks the light worker for new figures of the projects, except where somebody has just done so."""
+    if projects:
+        for (number,) in _ASK.rows(projects=projects, now=now, before=now - LEAST_AGE):
+            messages.send_on_commit("annotator.tasks.count_figures", [number])
 
 
 # Counting --------------------------------------------------------------------------------------------------

@@ -12,8 +12,9 @@ from pathlib import Path
 from annotator.db.clock import database_now
 from annotator.models import ImportJob
 
-BUSY_SHARE = 0.9
-"""The share of the processors' time at ordinary priority from which on they count as needed."""
+LEFT = 1.0
+"""Processors are needed where ordinary work leaves less than this; of a single one, less than LEFT_OF_ONE."""
+LEFT_OF_ONE = 0.1
 REST = 4
 """A rest lasts so many times as long as the slice before it, so that a fifth of a process is still used."""
 LONGEST_REST_SECONDS = 5.0
@@ -24,10 +25,10 @@ FEWEST_TICKS = 20
 PROCESSORS = Path("/proc/stat")
 
 
-def in_slices(work: Callable[[], int]) -> int:
+def in_slices(work: Callable[[], int], *, least: float = LEFT) -> int:
     """Calls `work` until it returns 0, which says that nothing is left; returns the sum of its results.
 
-    One slice should take less than a second.
+    One slice should take less than a second. It rests while ordinary work leaves less than `least` processors.
     """
     total, processors = 0, Processors()
     while True:
@@ -36,38 +37,42 @@ def in_slices(work: Callable[[], int]) -> int:
         total += done
         if not done:
             return total
-        if processors.are_needed() or is_importing():
+        if processors.are_needed(least) or is_importing():
             time.sleep(min(REST * (time.monotonic() - began), LONGEST_REST_SECONDS))
 
 
 class Processors:
-    """Watches how much of the time since it was made, or since the last answer, went into ordinary work."""
+    """Watches what ordinary work has left of the processors since this was made, or since the last answer."""
 
     def __init__(self) -> None:
-        self._worked, self._passed = _processor_ticks()
-        self._needed = False
+        self._worked, self._passed, self.number = _processor_ticks()
+        self._left = float(self.number)
 
-    def are_needed(self) -> bool:
-        """Returns whether others leave no time; before FEWEST_TICKS have passed, whether they did before."""
-        worked, passed = _processor_ticks()
+    def left(self) -> float:
+        """Returns how many processors others have left; before FEWEST_TICKS have passed, how many they left before."""
+        worked, passed, _ = _processor_ticks()
         if passed - self._passed >= FEWEST_TICKS:
-            self._needed = worked - self._worked >= BUSY_SHARE * (passed - self._passed)
+            self._left = self.number * (1 - (worked - self._worked) / (passed - self._passed))
             self._worked, self._passed = worked, passed
-        return self._needed
+        return self._left
+
+    def are_needed(self, least: float = LEFT) -> bool:
+        """Returns whether others leave less than `least`; never where the kernel does not tell, as on macOS."""
+        return self.left() < (least if self.number > 1 else LEFT_OF_ONE) if self.number else False
 
 
-def _processor_ticks() -> tuple[int, int]:
-    """Returns how long all processors have worked at ordinary priority, and how long they have been there.
+def _processor_ticks() -> tuple[int, int, int]:
+    """Returns how long all processors have worked at ordinary priority, how long they have existed, and their number.
 
-    Both are 0 where the kernel does not tell, as on macOS.
+    All are 0 where the kernel does not tell.
     """
     try:
-        first = PROCESSORS.read_text().partition("\n")[0]
+        first, *others = PROCESSORS.read_text().splitlines()
     except OSError:
-        return 0, 0
+        return 0, 0, 0
     # cpu, then user, nice, system, idle, waiting for disks, interrupts, ... in ticks of 10 ms.
     user, _nice, system, *_others = times = [int(word) for word in first.split()[1:9]]
-    return user + system, sum(times)
+    return user + system, sum(times), sum(line.startswith("cpu") for line in others)
 
 
 def is_importing() -> bool:

@@ -26,6 +26,8 @@ BATCH = 100
 PATIENCE_SECONDS = 120
 MOST_SCANNERS = 4
 """Beyond it the tasks cannot be read and stored as fast as they are scanned."""
+LEFT_BESIDE = 1.5
+"""Scanning rests while others leave fewer processors: one that shares its core with a scanner is slowed down by it."""
 Find = Callable[[Sequence[str]], list[list[Found]]]
 log = logging.getLogger(__name__)
 
@@ -93,7 +95,7 @@ class Scanner:
 
 
 class Scanners:
-    """Shares the texts among several scanners, as many as there are processors, or one while others need these."""
+    """Shares the texts among several scanners, as many as others leave processors, and one at least."""
 
     def __init__(self, number: int) -> None:
         self.scanners = [Scanner() for _ in range(number)]
@@ -110,7 +112,8 @@ class Scanners:
 
     def find(self, texts: Sequence[str]) -> list[list[Found]]:
         """Returns what the recognisers find in each of the texts. Raises ScannerFailed if one scanner does."""
-        number = 1 if self.processors.are_needed() else max(1, min(len(self.scanners), len(texts)))
+        left = round(self.processors.left()) if self.processors.number else len(self.scanners)
+        number = max(1, min(len(self.scanners), left, len(texts)))
         # Every n-th text, as the texts of a task are much longer than those of another.
         asked = [self.threads.submit(self.scanners[place].find, texts[place::number]) for place in range(number)]
         wait(asked)
@@ -155,7 +158,7 @@ def scan(find: Find, *, now: datetime, tasks: QuerySet[Task] | None = None) -> i
             scanned += _store(batch, _findings(batch, find), now=now)
         return len(batch)
 
-    pacing.in_slices(next_batch)
+    pacing.in_slices(next_batch, least=LEFT_BESIDE)
     return scanned
 
 

@@ -80,6 +80,15 @@ def test_processors_are_needed_where_ordinary_work_leaves_no_time(
     assert watched.are_needed() is needed
 
 
+@pytest.mark.parametrize(("user", "needed"), [(55, True), (45, False)])
+def test_two_processors_are_needed_where_less_than_one_is_left(processors: Path, user: int, needed: bool) -> None:
+    another = "cpu1 1 1 1 1 1 1 1 1 1 1\n"
+    processors.write_text(LINE.format(user=0, nice=0, idle=0) + another)
+    watched = pacing.Processors()
+    processors.write_text(LINE.format(user=user, nice=0, idle=100 - user) + another)
+    assert watched.are_needed() is needed
+
+
 def test_a_kernel_that_does_not_tell_needs_nothing(processors: Path) -> None:
     processors.unlink()
     assert not pacing.Processors().are_needed()

@@ -126,7 +126,8 @@ def test_several_scanners_answer_in_the_order_of_the_texts(texts: list[str]) -> 
         assert three.find(texts) == one.find(texts)
 
 
-def test_the_death_of_one_of_several_children_is_told() -> None:
+def test_the_death_of_one_of_several_children_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pacing.Processors, "left", lambda _: 2.0)
     with Scanners(2) as scanners:
         scanners.find(["x", "y"])
         assert scanners.scanners[1].process
@@ -137,7 +138,7 @@ def test_the_death_of_one_of_several_children_is_told() -> None:
 
 
 def test_one_scanner_works_while_others_need_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pacing.Processors, "are_needed", lambda _: True)
+    monkeypatch.setattr(pacing.Processors, "left", lambda _: 1.2)
     with Scanners(2) as scanners:
         assert scanners.find(["x", MAIL]) == [[], [Found(9, 26, "email")]]
         assert scanners.scanners[1].process is None

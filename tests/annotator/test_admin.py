@@ -73,7 +73,8 @@ def test_the_overview_shows_the_newest_project_whole_and_the_others_in_a_table(
     others = page.partition("Other projects")[2]
     assert others.index('"/projects/young/"') < others.index('"/projects/talk/"')
     assert '"/projects/younger/"' not in others
-    assert "1 annotator at work" in others
+    assert "annotators at work</th>" in others
+    assert '<td class="pr-3">1</td>' in others
 
 
 def test_a_members_page_shows_their_tries(cast: Cast, client: Client) -> None:

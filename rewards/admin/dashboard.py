@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Exists, OuterRef, QuerySet
 from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import reverse_lazy
@@ -158,10 +158,11 @@ def style(request: HttpRequest) -> str:
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     """Returns the sidebar: the places and pages that the navigation of other pages has, then the admin's lists."""
     user = user_of(request)
-    newest = reviewed_projects(user).filter(archived_at=None).order_by("-pk")[:PROJECTS_IN_SIDEBAR]
-    managed = set(Project.objects.managed_by(user).filter(pk__in=[project.pk for project in newest]))
+    managed = Exists(Project.objects.managed_by(user).filter(pk=OuterRef("pk")))
+    newest = reviewed_projects(user).filter(archived_at=None).annotate(manages=managed).order_by("-pk")
     of_projects = [
-        _group(project.name, map(_entry, pages_of(project, manages=project in managed))) for project in newest
+        _group(project.name, map(_entry, pages_of(project, manages=project.manages)))
+        for project in newest[:PROJECTS_IN_SIDEBAR]
     ]
     return [_group("", map(_entry, places_of(user))), *of_projects, *_rows()]
 

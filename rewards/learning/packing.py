@@ -54,7 +54,8 @@ class Packed:
     `segments` says where the tokens of the items' segments are, None where they have none.
 
     `keys` lists, stretch after stretch, the tokens that each stretch sees. `bounds` [2, stretches + 1] are the
-    cumulative lengths of queries and keys, as kernels for ragged rows want them.
+    cumulative lengths of queries and keys, as kernels for ragged rows want them, and `longest` the largest length of
+    each.
     """
 
     ids: Tensor
@@ -63,12 +64,8 @@ class Packed:
     stretches: tuple[Stretch, ...]
     keys: Tensor
     bounds: Tensor
+    longest: tuple[int, int]
     segments: SegmentTokens | None = None
-
-    @property
-    def longest(self) -> tuple[int, int]:
-        """Returns the largest number of queries and the largest number of keys of a stretch."""
-        return max(s.length for s in self.stretches), int(self.bounds[1].diff().max())
 
     @cached_property
     def masks(self) -> list[Tensor | None]:
@@ -118,6 +115,8 @@ def pack(groups: Sequence[Sequence[Encoded]], *, device: torch.device) -> Packed
         tuple(stretches),
         torch.tensor([key for keys in keys_of for key in keys], device=device),
         torch.tensor(bounds, dtype=torch.int32, device=device),
+        # Not read from `bounds` later: every layer would wait for the GPU to hand two numbers over.
+        (max(counts[0]), max(counts[1])),
         segment_tokens(places, device=device),
     )
 
@@ -207,8 +206,8 @@ def _ragged(query: Tensor, key: Tensor, value: Tensor, packing: Packed, scaling:
     most_queries, most_keys = packing.longest
     out = varlen_attn(
         q.contiguous(),
-        k[packing.keys],
-        v[packing.keys],
+        k.index_select(0, packing.keys),
+        v.index_select(0, packing.keys),
         packing.bounds[0],
         packing.bounds[1],
         most_queries,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from rewards.learning import distributed
@@ -14,8 +16,9 @@ PEAKS = {"H100": 989e12, "H200": 989e12, "A100": 312e12, "L40S": 362e12, "B200":
 def model_flops_utilization(loaded: Loaded, tokens: int, seconds: float) -> dict[str, float]:
     """Returns {"mfu": share of the peak} on a GPU whose peak is known, else nothing.
 
-    Counts 6 operations for each weight and token (arXiv 2204.02311, appendix B), without attention and recomputation.
-    tokens: those that were computed, each once; seconds: the time of the step.
+    Counts 6 operations for each trained weight and token (arXiv 2204.02311, appendix B) and 4 for each frozen one,
+    which gets no gradient; attention and recomputation do not count. tokens: those that were computed, each once;
+    seconds: the time of the step.
     """
     if loaded.device.type != "cuda":
         return {}
@@ -23,8 +26,13 @@ def model_flops_utilization(loaded: Loaded, tokens: int, seconds: float) -> dict
     peak = next((peak for known, peak in PEAKS.items() if known in name), None)
     if peak is None:
         return {}
-    network = loaded.network.network
+    operations = operations_per_token(loaded.network.network)
+    return {"mfu": round(operations * tokens / seconds / peak / distributed.size(), 4)}
+
+
+def operations_per_token(network: Any) -> int:
+    """Returns how many operations the forward and the backward pass of a model of transformers need for a token."""
     # Embeddings are looked up, not multiplied.
-    embeddings: int = sum(p.numel() for p in network.get_input_embeddings().parameters())
-    weights: int = sum(p.numel() for p in network.parameters()) - embeddings
-    return {"mfu": round(6 * weights * tokens / seconds / peak / distributed.size(), 4)}
+    embeddings = {id(p) for p in network.get_input_embeddings().parameters()}
+    weights = [p for p in network.parameters() if id(p) not in embeddings]
+    return sum((6 if p.requires_grad else 4) * p.numel() for p in weights)

@@ -129,11 +129,12 @@ class Policy:
     def try_packing(self) -> None:
         """Lets the network read packed rows if it gives the same for them as for separate ones.
 
-        It is tried on a few tokens, as architectures differ.
+        It is tried on a few tokens, as architectures differ, and in fp32: in bf16 two kernels round differently.
         """
         if not may_pack(self.network):
             return
         self.plain_attention = self.network.config._attn_implementation
+        half, self.half = self.half, False
         with torch.no_grad():
             apart = torch.cat([self.log_probs([[item]]) for item in PROBE])
             self.network.set_attn_implementation(ATTENTION)
@@ -142,6 +143,7 @@ class Policy:
                 together = self.log_probs([PROBE])
             except (TypeError, RuntimeError, ValueError):
                 together = apart + torch.inf  # an architecture that cannot even run packed
+        self.half = half
         self.packs = distributed.agreed(torch.allclose(apart, together, atol=1e-4, rtol=1e-3))
         if not self.packs:
             self.unpack()

@@ -10,6 +10,7 @@ from torch import nn
 from rewards.learning.adapters import merge_adapters
 from rewards.learning.config import TrainConfig
 from rewards.learning.model import RewardNetwork
+from rewards.learning.sharding import layers_of
 
 
 def prepare(network: RewardNetwork, config: TrainConfig) -> None:
@@ -21,13 +22,20 @@ def prepare(network: RewardNetwork, config: TrainConfig) -> None:
         network.train()
         without_dropout(network)
     if config.compile:
-        # Batches differ in length: static shapes would be compiled again for every new one.
-        network.network.base_model.compile(dynamic=True)
+        # The layers have one code, which is compiled once for all of them. Batches differ in length: static shapes
+        # would be compiled again for every new one.
+        for layer in layers_of(network.network):
+            layer.compile(dynamic=True)
 
 
 def finish(network: RewardNetwork) -> None:
-    """Merges adapters into the weights that they adapt, so that other software loads the stored model without peft."""
+    """Merges adapters into the weights that they adapt, so that other software loads the stored model without peft.
+
+    Layers are no longer compiled: the stored model will not be either, and both must give the same.
+    """
     network.eval()
+    for layer in layers_of(network.network):
+        layer._compiled_call_impl = None
     merge_adapters(network)
 
 

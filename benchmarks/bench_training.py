@@ -1,10 +1,11 @@
 """Compares pairwise training with TRL's RewardTrainer: tokens a second, seconds an epoch, losses of equal batches.
 
-`python -m benchmarks.bench_training [--size 2m] [--pairs 400] [--repeats 3] [--kinds qwen3 llama]`. Small models with
+`python -m benchmarks.bench_training [--size 2m] [--pairs 400] [--repeats 3] [--compile] ...`. Small models with
 random weights on Anthropic's HH pairs (HH_PAIRS, or ../shared/data/hh_pairs_train.jsonl.gz, if it is there) and on
 random tokens of HelpSteer2's lengths. TRL runs in an environment of its own (TRL_PYTHON, or one made in var/peers/trl).
 For both trainers tokens are those of both responses, each with its prompt, without padding. On a CUDA device both train
-in bf16, and ours says which share of the device's arithmetic it uses.
+in bf16, and ours says which share of the device's arithmetic it uses. With --compile ours compiles its layers before
+the time is taken.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from benchmarks.training.pairs import (
 )
 from rewards.learning.adaptation import prepare
 from rewards.learning.backbones import Source
+from rewards.learning.batches import Sizes
 from rewards.learning.config import TrainConfig
 from rewards.learning.finetune import Rows, Run, make_optimizer, take_step
 from rewards.learning.inference import choose_device, predict
@@ -68,8 +70,8 @@ SAME = 8  # batches whose losses are compared
 class Outcome:
     """One pass over all pairs: seconds by the clock and of the processor, and the losses of the steps.
 
-    `accuracy` is the share of the pairs held out whose better response gets the higher reward, and `mfu` the share of
-    the device's arithmetic that training used.
+    `accuracy` is the share of the pairs held out whose better response gets the higher reward, `mfu` the share of the
+    device's arithmetic that training used, and `compiling` the seconds of the steps before, which compile the layers.
     """
 
     seconds: float
@@ -77,6 +79,7 @@ class Outcome:
     losses: list[float]
     accuracy: float | None
     mfu: float | None = None
+    compiling: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,9 @@ class Bench:
     scratch: Path
     device: torch.device
     threads: int
+    batch: int = BATCH
+    micro_tokens: int = 0
+    compiles: bool = False
 
     def ours(self, pairs: Sequence[Pair], held_out: Sequence[Pair], *, in_order: bool = False) -> Outcome:
         torch.set_num_threads(self.threads)
@@ -93,9 +99,10 @@ class Bench:
         prepare(loaded.network, run.config)
         state = State(loaded.network, make_optimizer(run), Place(), {})
         sizes = loaded.sizes(run.fit.encoded, run.fit.units)
-        steps = sizes.epoch(batch_tokens=0, batch_size=BATCH, seed=0, epoch=0)
+        steps = sizes.epoch(batch_tokens=0, batch_size=self.batch, seed=0, epoch=0)
         if in_order:  # as the peer's batches, so that the losses can be compared
-            steps = [list(range(start, start + BATCH)) for start in range(0, len(pairs), BATCH)]
+            steps = [list(range(start, start + self.batch)) for start in range(0, len(pairs), self.batch)]
+        compiling = self.compile(run, state, sizes, steps) if self.compiles and not in_order else 0.0
         began, used = time.monotonic(), time.process_time()
         for units in steps:
             take_step(run, state, sizes, units, steps=len(steps))
@@ -104,12 +111,20 @@ class Bench:
             torch.cuda.synchronize()
         seconds, processor = time.monotonic() - began, time.process_time() - used
         loaded.network.eval()
-        return Outcome(seconds, processor, state.place.losses, accuracy(loaded, held_out), self.mfu())
+        return Outcome(seconds, processor, state.place.losses, accuracy(loaded, held_out), self.mfu(), compiling)
+
+    def compile(self, run: Run, state: State, sizes: Sizes, steps: Sequence[Sequence[int]]) -> float:
+        """Takes three steps, which compiles the layers; returns the seconds and forgets what was said of the steps."""
+        began = time.monotonic()
+        for units in steps[:3]:
+            take_step(run, state, sizes, units, steps=len(steps))
+        (self.scratch / "progress.jsonl").unlink()
+        return time.monotonic() - began
 
     def run_of(self, loaded: Loaded, pairs: Sequence[Pair]) -> Run:
         config = TrainConfig(
-            "-", stages=("bradley_terry",), batch_size=BATCH, learning_rate=RATE, head_learning_rate=RATE,
-            weight_decay=0.0, warmup_steps=1,
+            "-", stages=("bradley_terry",), batch_size=self.batch, learning_rate=RATE, head_learning_rate=RATE,
+            weight_decay=0.0, warmup_steps=1, micro_tokens=self.micro_tokens, compile=self.compiles,
         )  # fmt: skip
         progress = self.scratch / "progress.jsonl"
         progress.unlink(missing_ok=True)
@@ -140,7 +155,7 @@ class Bench:
             "save": "" if in_order else str(self.scratch / "trained"),
             "threads": self.threads,
             "in_order": in_order,
-            "settings": {"bf16": cuda, "use_cpu": not cuda, **settings},
+            "settings": {"bf16": cuda, "use_cpu": not cuda, "per_device_train_batch_size": self.batch, **settings},
         }
         (self.scratch / "job.json").write_text(json.dumps(job))
         script = Path(__file__).parent / "training" / "trl_peer.py"
@@ -210,6 +225,7 @@ def compare(bench: Bench, pairs: list[Pair], held_out: list[Pair], *, repeats: i
             "processor_times": round(processor[name] / processor["Rewardloop"], 2),
             "accuracy": statistics.median(outcome.accuracy or 0 for outcome in runs),
             **({"mfu": runs[0].mfu} if runs[0].mfu else {}),
+            **({"compiling": round(runs[0].compiling, 1)} if runs[0].compiling else {}),
         }
         for name, runs in outcomes.items()
     }
@@ -220,7 +236,7 @@ def same_losses(bench: Bench, pairs: list[Pair]) -> float:
 
     A trainer that is quicker because it computes something else would show here.
     """
-    first = pairs[: SAME * BATCH]
+    first = pairs[: SAME * bench.batch]
     our_losses = bench.ours(first, first, in_order=True).losses
     trl_losses = bench.theirs(first, first, {**PLAIN, "gradient_checkpointing": False}, in_order=True).losses
     return max(abs(a - b) for a, b in zip(our_losses, trl_losses, strict=True))
@@ -233,6 +249,9 @@ def main() -> None:
     parser.add_argument("--held-out", type=int, default=300)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--batch", type=int, default=BATCH, help="pairs of a step")
+    parser.add_argument("--micro-tokens", type=int, default=0, help="what ours computes at once; 0: a whole step")
+    parser.add_argument("--compile", action="store_true", help="compile the layers before the time is taken")
     parser.add_argument("--kinds", nargs="+", default=["qwen3", "llama"], choices=["qwen3", "llama"])
     options = parser.parse_args()
     logging.set_verbosity_error()  # type: ignore[no-untyped-call]
@@ -246,7 +265,9 @@ def main() -> None:
     for kind in options.kinds:
         with tempfile.TemporaryDirectory(prefix="rewardloop-bench-") as name:
             model = make_model(kind, options.size, tokenizer, Path(name) / "model")
-            bench = Bench(model, Path(name), device, threads)
+            bench = Bench(
+                model, Path(name), device, threads, options.batch, options.micro_tokens, compiles=options.compile
+            )
             loaded = bench.loaded(model)
             sets = {"HelpSteer2's lengths": drawn(options.pairs + options.held_out)}
             if items:

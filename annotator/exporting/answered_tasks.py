@@ -184,9 +184,8 @@ class Selection:
 def answered_tasks(tasks: Selection, depth: Depth) -> Iterator[AnsweredTask]:
     """Yields the tasks in the order of their ids, a part of the project at a time."""
 
-    def of_part(first: int, end: int | None) -> Select:
-        part = tasks.exported.filter(pk__gte=first)
-        return _select(tasks, part.filter(pk__lt=end) if end else part, depth)
+    def of_part(first: int, end: int) -> Select:
+        return _select(tasks, tasks.exported.filter(pk__gte=first, pk__lt=end), depth)
 
     with suppress(EmptyResultSet):  # the query's own conditions exclude everything
         whole = tasks.filters.among is not None

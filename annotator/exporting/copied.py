@@ -48,9 +48,8 @@ def copied(
 
 
 def _lines(project: Project, rows: QuerySet[Any, Any], names: Sequence[str], *, task: str | None) -> Iterator[bytes]:
-    def of_part(first: int, end: int | None) -> Select:
-        part = rows.filter(**{f"{task}__gte": first})
-        return _select(part.filter(**{f"{task}__lt": end}) if end else part, names)
+    def of_part(first: int, end: int) -> Select:
+        return _select(rows.filter(**{f"{task}__gte": first, f"{task}__lt": end}), names)
 
     with suppress(EmptyResultSet):  # the query's own conditions exclude everything
         lines = copied_in_parts(project, of_part) if task else copied_lines(*_select(rows, names))

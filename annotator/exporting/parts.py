@@ -23,7 +23,12 @@ READ_AHEAD_EVERY, MOST_READ_AHEAD = 64, 32
 """After how many rows of a part what has come of the next one is taken into memory, and how often: at most 200 kB each
 time, as the kernel holds no more. Without it PostgreSQL would stand still between two parts, on one core or the other.
 """
-_BEHIND = "SELECT id FROM annotator_task WHERE project_id = %s AND id >= %s ORDER BY id OFFSET %s LIMIT 1"
+_END = """
+    SELECT
+        (SELECT id FROM annotator_task WHERE project_id = %(project)s AND id >= %(first)s
+            ORDER BY id OFFSET %(size)s LIMIT 1),
+        (SELECT id + 1 FROM annotator_task WHERE project_id = %(project)s ORDER BY id DESC LIMIT 1)
+"""
 _SETTINGS = "SELECT name, setting FROM pg_settings WHERE source = 'session'"
 # Rows as bytes: PostgreSQL would look through each text once more for what to quote or to escape.
 _COPY = "COPY ({select}) TO STDOUT WITH (FORMAT binary)"
@@ -36,12 +41,12 @@ class StatementDuringCopy(Exception):
     """Whoever uses the rows has asked the database for something in the middle; read it before the first row."""
 
 
-def copied_in_parts(project: Project, select: Callable[[int, int | None], Select]) -> Iterator[bytes]:
+def copied_in_parts(project: Project, select: Callable[[int, int], Select]) -> Iterator[bytes]:
     """Yields what a statement selects, as `copied_lines` does, for one part of the project's tasks after the other.
 
-    `select` gets the id of a part's first task, and that of the first task behind it; the last part has no such task.
-    It returns a statement and its values. The statements look up each row by an index, because a part has few of the
-    rows of each table. Raises EmptyResultSet where `select` does.
+    `select` gets the id of a part's first task, and one that is larger than its last task's. It returns a statement and
+    its values. The statements look up each row by an index, because a part has few of the rows of each table. Raises
+    EmptyResultSet where `select` does.
     """
     first, size = Task.objects.filter(project=project).order_by("pk").values_list("pk", flat=True).first(), FIRST
     under_way: deque[_Part] = deque()
@@ -52,9 +57,9 @@ def copied_in_parts(project: Project, select: Callable[[int, int | None], Select
                 # On one connection PostgreSQL looks up the next part, while the rows of this one are made use of.
                 while first and idle:
                     using = idle.popleft()
-                    end = _task_behind(project, first, size, using)
+                    behind, end = _end(project, first, size, using)
                     under_way.append(_Part(using, _begun_copy(*select(first, end), using)))
-                    first = end
+                    first = behind
                 part, *later = under_way
                 has_rows = False
                 for number, line in enumerate(part.lines):
@@ -84,12 +89,15 @@ class _Part:
             self.using.connection.pgconn.consume_input()
 
 
-def _task_behind(project: Project, first: int, size: int, using: BaseDatabaseWrapper) -> int | None:
-    """Returns the id of the first task behind a part of so many; None if the part is the last one."""
+def _end(project: Project, first: int, size: int, using: BaseDatabaseWrapper) -> tuple[int | None, int]:
+    """Returns the id of the first task behind a part of so many, None for the last part, and where the part ends.
+
+    The last one ends with the project: behind its tasks may be millions of other projects' tasks.
+    """
     with using.cursor() as cursor:
-        cursor.execute(_BEHIND, [project.pk, first, size])
-        row = cursor.fetchone()
-    return row and int(row[0])
+        cursor.execute(_END, {"project": project.pk, "first": first, "size": size})
+        behind, end = cursor.fetchone()
+    return behind, behind or end or first + 1
 
 
 @contextmanager

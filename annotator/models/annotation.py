@@ -281,8 +281,11 @@ class Rating(models.Model):
     class Meta:
         verbose_name = _("rating")
         verbose_name_plural = _("ratings")
-        # Most ratings have no edit, and those that do are listed.
-        indexes = [models.Index(fields=["-id"], condition=~Q(edit=""), name="rating_with_an_edit")]
+        # Most ratings have no edit, and those that do are listed, and exported by their tasks.
+        indexes = [
+            models.Index(fields=["-id"], condition=~Q(edit=""), name="rating_with_an_edit"),
+            models.Index(fields=["response"], condition=~Q(edit=""), name="edit_of_response"),
+        ]
         constraints = [
             models.UniqueConstraint(fields=["annotation", "response"], name="one_rating_per_annotation_and_response"),
             models.CheckConstraint(condition=whole_scores("scores"), name="scores_are_whole_and_on_a_scale"),

@@ -16,7 +16,7 @@ from annotator.exporting.formats import json_lines
 from annotator.exporting.rows import export
 from annotator.importing.prompts import prompt_from_messages
 from annotator.models import Project, Task, User
-from tests.builders import make_task
+from tests.builders import make_project, make_task
 
 SYSTEM, USER, ASSISTANT = (
     {"role": role, "content": f"{role} says\n<extra_id_1>User\nx"} for role in ("system", "user", "assistant")
@@ -63,6 +63,13 @@ def test_rows_come_in_parts_in_their_order(project: Project, monkeypatch: pytest
     assert lines(project, rows.none(), "id") == []
     few = Task.objects.filter(external_id__in=["t1", "t6"]).order_by("pk")
     assert [json.loads(line)["id"] for line in lines(project, few.values_list("external_id"), "id")] == ["t1", "t6"]
+
+
+def test_the_last_part_ends_with_the_project(project: Project) -> None:
+    make_task(project, "own")
+    make_task(make_project("other"), "of another project")
+    everything = Task.objects.order_by("pk").values_list("external_id")
+    assert [json.loads(line)["id"] for line in lines(project, everything, "id")] == ["own"]
 
 
 @pytest.mark.django_db(transaction=True)

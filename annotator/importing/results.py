@@ -22,8 +22,9 @@ class TakenBack(Refusal):
 class ImportResult:
     """How many tasks are new, how many existed before, which rows were refused and why, and which layouts occurred.
 
-    `rejected` holds the first IMPORT_ERRORS_REPORTED of `rejected_total` rows. `import_id` names the Import row of the
-    file; it is None after a dry run, and for a file that made no task.
+    `rejected` holds the first IMPORT_ERRORS_REPORTED of `rejected_total` rows. `has_answers` says whether rows may have
+    come with labels or ratings. `import_id` names the Import row of the file; it is None after a dry run, and for a
+    file that made no task.
     """
 
     created: int = 0
@@ -31,6 +32,7 @@ class ImportResult:
     rejected: list[Rejected] = field(default_factory=list)
     rejected_total: int = 0
     layouts: set[str] = field(default_factory=set)
+    has_answers: bool = field(default=False, compare=False)
     import_id: int | None = field(default=None, compare=False)
 
     def reject(self, rows: Sequence[Rejected]) -> None:
@@ -49,6 +51,7 @@ class Batch:
     existing: int
     refused: Sequence[Rejected]
     layouts: frozenset[str]
+    has_answers: bool = False
 
 
 class Journal:

@@ -159,6 +159,10 @@ class TaskRow:
             response.is_labelled or response.ratings for response in self.responses
         )
 
+    def has_answers(self) -> bool:
+        """Returns whether the row has anything that people said of its responses: ratings, preferences, or gold."""
+        return bool(self.preferences or self.gold) or self.has_ratings()
+
 
 @dataclass(frozen=True)
 class FlatRow:

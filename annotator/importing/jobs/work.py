@@ -1,11 +1,8 @@
 """The light worker's side of imports: it takes one file after the other, and goes on where another worker stopped."""
 
-import gc
 import hashlib
 import json
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from typing import IO, Any
 
@@ -17,7 +14,7 @@ from annotator.background import heartbeats
 from annotator.background.failures import safe_text
 from annotator.db import locks
 from annotator.db.clock import database_now
-from annotator.importing.batches import record, write_batches
+from annotator.importing.batches import few_garbage_collections, record, write_batches
 from annotator.importing.expansion_limits import Incoming
 from annotator.importing.jobs import fetching
 from annotator.importing.jobs.files import file_of, remove_files
@@ -135,7 +132,7 @@ def _import(job: ImportJob) -> None:
         raise NotStartable("The file is not where this worker looks for it. Upload it again.")
     now = database_now()
     import_row = None if job.dry_run else job.import_row or _begin(job, now)
-    with file_of(job).open("rb") as file, _few_garbage_collections():
+    with file_of(job).open("rb") as file, few_garbage_collections():
         write_batches(
             job.project,
             _Followed(file, job),
@@ -145,17 +142,6 @@ def _import(job: ImportJob) -> None:
             import_row=import_row,
             journal=_Progress(job),
         )
-
-
-@contextmanager
-def _few_garbage_collections() -> Iterator[None]:
-    """Looks for garbage once in a batch: rows form no cycles, and looking among them took a fifth of the time."""
-    usual = gc.get_threshold()
-    gc.set_threshold(100_000, *usual[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*usual)
 
 
 def _require_same_rules(job: ImportJob) -> None:
@@ -191,7 +177,11 @@ def _begin(job: ImportJob, now: datetime) -> Import:
 
 def _result_so_far(job: ImportJob) -> ImportResult:
     return ImportResult(
-        created=job.created, existing=job.existing, rejected_total=job.rejected, layouts=set(job.layouts)
+        created=job.created,
+        existing=job.existing,
+        rejected_total=job.rejected,
+        layouts=set(job.layouts),
+        has_answers=job.rows_done > 0,  # of the rows that are done nobody knows
     )
 
 

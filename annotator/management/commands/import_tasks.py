@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from annotator.db.clock import database_now
 from annotator.importing import ImportResult, hub, import_rows
+from annotator.importing.batches import few_garbage_collections
 from annotator.importing.mappings import ColumnMapping, mapping_of_text
 from annotator.importing.sources import ENDINGS
 from annotator.management.projects import named_project
@@ -51,7 +52,7 @@ class Command(BaseCommand):
         total = ImportResult()
         try:
             how["mapping"] = _mapping(options["mapping"])
-            with TemporaryDirectory() as fetched:
+            with TemporaryDirectory() as fetched, few_garbage_collections():
                 names = [name for given in options["files"] for name in _files(given, Path(fetched))]
                 for name in names:
                     result = self._imported(project, name, how)

@@ -85,7 +85,7 @@ def refresh(project: Project, *, now: datetime, most: int = BATCH) -> int:
 
 
 def refresh_all(*, now: datetime) -> int:
-    """Counts all waiting changes of every project that no other process is counting; returns of how many tasks."""
+    """Counts all waiting changes of every project that no other worker is counting; returns of how many tasks."""
     stale = StaleAgreement.objects.order_by().values_list("project", flat=True).distinct()
     projects = Project.objects.select_related("rubric").in_bulk(list(stale))
     # Rows of deleted projects would wait for ever.
@@ -94,7 +94,8 @@ def refresh_all(*, now: datetime) -> int:
 
 
 def _refresh_all_of(project: Project, *, now: datetime) -> int:
-    return pacing.in_slices(partial(_refresh_unless_busy, project, now=now, most=BATCH))
+    refreshed = partial(_refresh_unless_busy, project, now=now, most=BATCH)
+    return pacing.alone_in_slices("agreement in slices", project.pk, refreshed)
 
 
 def refresh_until_done(project: Project, *, now: datetime, at_once: int = BATCH) -> int:

@@ -89,4 +89,4 @@ DELETE FROM annotator_draft WHERE id IN (
 
 def forget_old(*, now: datetime) -> int:
     """Deletes half-filled forms that were left KEPT ago, of tasks that their annotators no longer hold."""
-    return pacing.in_slices(partial(_FORGET.run, before=now - KEPT, most=FORGOTTEN_AT_ONCE))
+    return pacing.alone_in_slices("drafts", 0, partial(_FORGET.run, before=now - KEPT, most=FORGOTTEN_AT_ONCE))

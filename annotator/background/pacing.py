@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
+from annotator.db import locks
 from annotator.db.clock import database_now
 from annotator.models import ImportJob
 
@@ -39,6 +40,16 @@ def in_slices(work: Callable[[], int], *, least: float = LEFT) -> int:
             return total
         if processors.are_needed(least) or is_importing():
             time.sleep(min(REST * (time.monotonic() - began), LONGEST_REST_SECONDS))
+
+
+def alone_in_slices(subject: str, number: int, work: Callable[[], int]) -> int:
+    """Does what `in_slices` does, unless somebody is at the subject with this number already; returns 0 then.
+
+    Beat asks for the same work every few seconds. Each of them would keep a thread of the light worker to itself, until
+    none is left for what people wait for.
+    """
+    with locks.session_lock(subject, number) as is_alone:
+        return in_slices(work) if is_alone else 0
 
 
 class Processors:

@@ -61,9 +61,9 @@ _WRITE = Statement(
 
 
 def take_words() -> int:
-    """Takes the words of all tasks in the queue; returns how many changes were in it."""
+    """Takes the words of all tasks in the queue, unless a worker is at it; returns how many changes were in it."""
     with failures.as_whole("take_words"):
-        return pacing.in_slices(_take_some)
+        return pacing.alone_in_slices("words", 0, _take_some)
 
 
 @transaction.atomic

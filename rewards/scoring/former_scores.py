@@ -30,7 +30,9 @@ def thin(*, now: datetime) -> int:
     settled = RewardModel.objects.filter(is_champion=True, promoted_at__lte=now - KEPT_AFTER_PROMOTION)
     projects = Project.objects.filter(pk__in=settled.values("project")).order_by("pk")
     return failures.each_project(
-        "thin_scores", projects, lambda project: pacing.in_slices(partial(_delete_some, project, now=now))
+        "thin_scores",
+        projects,
+        lambda project: pacing.alone_in_slices("former scores", project.pk, partial(_delete_some, project, now=now)),
     )
 
 

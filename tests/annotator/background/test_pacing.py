@@ -1,15 +1,21 @@
 """Work that nobody waits for gives way to imports and to everything at ordinary priority."""
 
+import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.db import connection
 
+from annotator.agreement import refresh_all
 from annotator.background import pacing
+from annotator.db import locks
 from annotator.db.clock import database_now
-from annotator.models import ImportJob, Project
+from annotator.models import ImportJob, Project, StaleAgreement, StaleWords
+from annotator.search.words import take_words
+from tests.builders import make_task
 
 LINE = "cpu  {user} {nice} 0 {idle} 0 0 0 0 0 0\ncpu0 1 1 1 1 1 1 1 1 1 1\n"
 
@@ -65,6 +71,25 @@ def test_an_import_whose_worker_was_killed_is_no_reason_to_rest(project: Project
     importing(project, signed_before=timedelta(minutes=1))
     pacing.in_slices(slices(1))
     assert rests == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_work_that_somebody_is_at_is_left_to_them_and_keeps_no_thread(project: Project) -> None:
+    StaleAgreement.objects.create(project=project, task_id=make_task(project).pk)
+    done: list[int] = []
+
+    def work() -> None:
+        done.extend([take_words(), refresh_all(now=database_now())])
+        connection.close()
+
+    with locks.session_lock("words"), locks.session_lock("agreement in slices", project.pk):
+        other = threading.Thread(target=work)
+        other.start()
+        other.join()
+        assert done == [0, 0]
+        assert (StaleWords.objects.count(), StaleAgreement.objects.count()) == (1, 1)
+    work()
+    assert (StaleWords.objects.count(), StaleAgreement.objects.count()) == (0, 0)
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,6 @@ def write_batches(
     """Writes the batches under `import_row`; without one, as in a dry run, it rolls each batch back."""
     rows = read_rows(incoming) if mapping is None else mapped_rows(read_rows(incoming), mapping)
     tasks = read_tasks(rows, Rules.of(project))
-    known_size = COUNTED_FROM
     # Python reads the next batch while PostgreSQL writes this one.
     with closing(read_ahead(_batches(islice(tasks, journal.rows_done, None)))) as batches:
         for batch in batches:
@@ -175,10 +174,6 @@ def write_batches(
             result.existing += written.existing
             result.layouts |= written.layouts
             result.has_answers |= written.has_answers
-            if import_row is not None and result.created >= known_size:
-                # Otherwise PostgreSQL would read the whole project to look up the ids of a batch, as if it were small.
-                take_statistics(Task, added=result.created)
-                known_size = 2 * result.created
 
 
 def _written(
@@ -236,14 +231,19 @@ def _batches(rows: Iterator[TaskRow | Rejected]) -> Iterator[list[TaskRow | Reje
 
 
 # Ordered so that a dictionary keeps the last entry of a name: the lowest primary key, hence the oldest task.
+# A project that grows while it is imported passes for tiny, and PostgreSQL would read all of it as soon as look up its
+# names. So each name is looked up by itself (OFFSET), in a project of average size (the SELECT hides which one it is).
 _KNOWN = Statement(
     """
-SELECT external_id, content_hash, id, imported_preference FROM annotator_task
-WHERE project_id = %(project)s AND external_id = ANY(%(names)s) ORDER BY id DESC
+SELECT t.external_id, t.content_hash, t.id, t.imported_preference FROM unnest(%(names)s::text[]) AS wanted (name)
+CROSS JOIN LATERAL (
+    SELECT external_id, content_hash, id, imported_preference FROM annotator_task
+    WHERE project_id = (SELECT %(project)s::bigint) AND external_id = wanted.name OFFSET 0
+) t ORDER BY t.id DESC
 """,
     prepared=False,
 )
-_KNOWN_BY_CONTENT = Statement(_KNOWN.sql.replace("external_id = ANY", "content_hash = ANY"), prepared=False)
+_KNOWN_BY_CONTENT = Statement(_KNOWN.sql.replace("external_id = wanted", "content_hash = wanted"), prepared=False)
 
 
 def _stored_tasks(project: Project, rows: Sequence[TaskRow]) -> dict[str, _Stored]:

@@ -16,8 +16,9 @@ from annotator.models import ImportJob
 LEFT = 1.0
 """Processors are needed where ordinary work leaves less than this; of a single one, less than LEFT_OF_ONE."""
 LEFT_OF_ONE = 0.1
-REST = 4
-"""A rest lasts so many times as long as the slice before it, so that a fifth of a process is still used."""
+REST, REST_BESIDE_IMPORT = 4, 19
+"""A rest lasts so many times as long as the slice before it, so that a fifth of a process is still used, or a twentieth
+beside an import, which somebody waits for and which ends soon."""
 LONGEST_REST_SECONDS = 5.0
 IMPORT_IS_ALIVE = timedelta(seconds=15)
 """An import signs every two seconds; one whose worker was killed is no reason to rest."""
@@ -38,8 +39,13 @@ def in_slices(work: Callable[[], int], *, least: float = LEFT) -> int:
         total += done
         if not done:
             return total
-        if processors.are_needed(least) or is_importing():
-            time.sleep(min(REST * (time.monotonic() - began), LONGEST_REST_SECONDS))
+        if is_importing():
+            rest = REST_BESIDE_IMPORT
+        elif processors.are_needed(least):
+            rest = REST
+        else:
+            continue
+        time.sleep(min(rest * (time.monotonic() - began), LONGEST_REST_SECONDS))
 
 
 def alone_in_slices(subject: str, number: int, work: Callable[[], int]) -> int:

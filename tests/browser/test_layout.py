@@ -40,7 +40,8 @@ def test_the_layout_is_switched_and_remembered(open_page: Open, alice: User, lon
     expect(switch).to_have_attribute("aria-pressed", "true")
     first, second = (box(page.locator(".response").nth(at)) for at in (0, 1))
     assert second["x"] > first["x"] + first["width"] - 1
-    switch.click()
+    with page.expect_response(lambda answer: answer.request.method == "POST"):
+        switch.click()
     expect(switch).to_have_attribute("aria-pressed", "false")
     page.wait_for_load_state("load")
     page.reload()

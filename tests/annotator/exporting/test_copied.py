@@ -17,6 +17,7 @@ from annotator.exporting.rows import export
 from annotator.importing.prompts import prompt_from_messages
 from annotator.models import Project, Task, User
 from tests.builders import make_project, make_task
+from tests.celery_workers import wait_for
 
 SYSTEM, USER, ASSISTANT = (
     {"role": role, "content": f"{role} says\n<extra_id_1>User\nx"} for role in ("system", "user", "assistant")
@@ -106,10 +107,16 @@ def test_a_reader_who_leaves_frees_both_connections(project: Project, monkeypatc
     with connection.cursor() as cursor:
         cursor.execute("SHOW enable_seqscan")
         assert cursor.fetchone() == ("on",)
+    # PostgreSQL takes a moment to notice that a connection was closed.
+    wait_for(lambda: copying() == 0, what="the end of the second connection")
+
+
+def copying() -> int:
+    with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'COPY%%'"
         )
-        assert cursor.fetchone() == (0,)
+        return int(cursor.fetchone()[0])
 
 
 @pytest.mark.django_db(transaction=True)

@@ -280,7 +280,7 @@ def _planned(rows: Sequence[TaskRow], stored: Mapping[str, _Stored], refused: li
 def _write(
     project: Project, plan: _Plan, stored: Mapping[str, _Stored], now: datetime, import_id: int | None
 ) -> tuple[list[Rejected], bool]:
-    """Writes the new tasks, labels and ratings; returns the rows that contradict stored ones, and if there were any."""
+    """Writes the new tasks and answers; returns the rows that contradict stored ones, and whether any had answers."""
     new = _write_tasks(project, plan, now, import_id)
     if import_id is not None:
         tasks = [placed_row.task for placed_row in new.values()]

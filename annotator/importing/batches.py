@@ -1,9 +1,8 @@
 """Writes checked rows as tasks, responses, imported labels and annotations, one batch in each transaction."""
 
-import gc
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
@@ -91,20 +90,6 @@ def import_rows(
     finally:  # batches that were committed before a failure stay, and the Import row has to describe them
         record(import_row, result, file_hash=incoming.digest(), file_bytes=incoming.size)
     return result
-
-
-@contextmanager
-def few_garbage_collections() -> Iterator[None]:
-    """Looks for garbage once in a batch: rows form no cycles, and looking among them took a fifth of the time.
-
-    The whole process does so. A server, which may do this for several files at once, must not.
-    """
-    usual = gc.get_threshold()
-    gc.set_threshold(100_000, *usual[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*usual)
 
 
 def shown_name(file_name: str) -> str:

@@ -14,8 +14,9 @@ from annotator.background import heartbeats
 from annotator.background.failures import safe_text
 from annotator.db import locks
 from annotator.db.clock import database_now
-from annotator.importing.batches import few_garbage_collections, record, write_batches
+from annotator.importing.batches import record, write_batches
 from annotator.importing.expansion_limits import Incoming
+from annotator.importing.garbage import few_garbage_collections
 from annotator.importing.jobs import fetching
 from annotator.importing.jobs.files import file_of, remove_files
 from annotator.importing.jobs.uploads import NotStartable

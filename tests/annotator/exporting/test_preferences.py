@@ -18,6 +18,7 @@ from annotator.exporting.rows import ForManagers, export, layouts_for
 from annotator.importing import import_rows
 from annotator.models import NEITHER_VALID, Consensus, Project, Rating, Role, Task
 from annotator.review import adjudicate
+from rewards.models import Score
 from tests.builders import (
     ATTRIBUTES,
     NOW,
@@ -32,6 +33,7 @@ from tests.builders import (
     task_row,
 )
 from tests.conftest import Cast
+from tests.rewards.scored import make_model
 
 LATER = NOW + timedelta(hours=1)
 
@@ -220,10 +222,12 @@ def test_parquet_holds_what_json_lines_hold(project: Project, cast: Cast, layout
     for user in cast.annotators:
         rate(project, user, ranking=[[response.pk] for response in task.responses.all()])
     Rating.objects.filter(scores__helpfulness=1).update(feedback="Too short.", edit="More words.")
+    champion, response = make_model(project, is_champion=True), task.responses.all()[0]
+    Score.objects.create(reward_model=champion, response=response, scores={"helpfulness": 2.5}, reward=2.5)
     table = pyarrow.parquet.read_table(io.BytesIO(exported(project, layout, "parquet")))
     assert [*table.column_names] == [*LAYOUTS[layout].columns(project)]
     lines = rows(project, layout)
-    assert lines or layout == "scores"
+    assert lines
     for packed, line in zip(table.to_pylist(), lines, strict=True):
         for name, value in line.items():
             assert without_times(packed[name]) == without_times(value), name

@@ -11,12 +11,15 @@ from annotator.exporting.rows import export
 from annotator.importing.layouts import read_tasks
 from annotator.importing.rows import GivenAnnotation, Rules, TaskRow
 from annotator.importing.sources import read_rows
-from annotator.models import Project, Rating
+from annotator.models import Project, Rating, Response
+from rewards.models import Score
 from tests.annotator.exporting.test_helpsteer3 import CONFIGURATIONS
 from tests.annotator.exporting.test_preferences import preferred
-from tests.builders import ATTRIBUTES, imported
+from tests.annotator.segmented import make_segmented_project, make_segmented_task, rate_segments
+from tests.builders import ATTRIBUTES, imported, make_member, make_task, rate
 from tests.conftest import Cast
 from tests.environments import needs_readers, python_with, said_by, trl
+from tests.rewards.scored import make_model
 
 pytestmark = [needs_readers, pytest.mark.slow, pytest.mark.xdist_group("readers")]
 TASKS = 4
@@ -28,6 +31,31 @@ def rated(project: Project, cast: Cast) -> Project:
         preferred(project, cast, 2, 2, 2, level=[1, 3], name=f"t-{number}", prompt=f'=1+{number}, "or\nnot"?')
     Rating.objects.update(feedback="=Right", edit='A "better",\none', edit_summary="It is longer.")
     project.refresh_from_db()
+    return project
+
+
+@pytest.fixture
+def ranked_and_scored(rated: Project, cast: Cast) -> Project:
+    for number in range(TASKS):
+        first, second, third = make_task(rated, f"ranked-{number}", responses=3).responses.all()
+        for user in cast.annotators:
+            rate(rated, user, ranking=[[first.pk], [second.pk, third.pk]])
+    champion = make_model(rated, is_champion=True)
+    for response in Response.objects.filter(task__project=rated):
+        scores = dict.fromkeys(ATTRIBUTES, 1.5)
+        Score.objects.create(reward_model=champion, response=response, scores=scores, reward=2.5)
+    return rated
+
+
+@pytest.fixture
+def segmented(cast: Cast) -> Project:
+    project = make_segmented_project("spans")
+    for number in range(TASKS):
+        make_segmented_task(project, f"t-{number}", prompt=f'=1+{number}, "or\nnot"?')
+    for user, level in zip(cast.annotators, (4, 3, 4), strict=True):
+        make_member(project, user)
+        for _ in range(TASKS):
+            rate_segments(project, user, [level, 1, 2])
     return project
 
 
@@ -69,12 +97,25 @@ print(json.dumps([rows.num_rows for rows in loaded]))
 """
 
 
-@pytest.mark.parametrize("layout", sorted(set(LAYOUTS) - {"scores", "rankings"}))
-def test_datasets_reads_every_format(rated: Project, tmp_path: Path, layout: str) -> None:
-    python = python_with("datasets", "datasets")
+def read_by_datasets(project: Project, folder: Path, layout: str) -> list[int]:
+    """The numbers of rows that `datasets` reads in each format."""
     builders = {"jsonl": "json", "csv": "csv", "parquet": "parquet"}
-    names = [f"{builder} {written(rated, tmp_path, layout, format)}" for format, builder in builders.items()]
-    counts = json.loads(said_by(python, DATASETS, *names, HOME=str(tmp_path)))
+    names = [f"{builder} {written(project, folder, layout, format)}" for format, builder in builders.items()]
+    counts = json.loads(said_by(python_with("datasets", "datasets"), DATASETS, *names, HOME=str(folder)))
+    assert isinstance(counts, list)
+    return counts
+
+
+@pytest.mark.parametrize("layout", [name for name, layout in LAYOUTS.items() if not layout.of_segments])
+def test_datasets_reads_every_format(ranked_and_scored: Project, tmp_path: Path, layout: str) -> None:
+    counts = read_by_datasets(ranked_and_scored, tmp_path, layout)
+    assert len(set(counts)) == 1
+    assert counts[0] >= TASKS
+
+
+@pytest.mark.parametrize("layout", [name for name, layout in LAYOUTS.items() if layout.of_segments])
+def test_datasets_reads_every_format_of_segments(segmented: Project, tmp_path: Path, layout: str) -> None:
+    counts = read_by_datasets(segmented, tmp_path, layout)
     assert len(set(counts)) == 1
     assert counts[0] >= TASKS
 

@@ -1,13 +1,16 @@
 """Work that nobody waits for: done in slices, with rests between them while others need the machine.
 
 Others are an import, which writes to the same tables, and everything that runs at ordinary priority: the web and
-PostgreSQL. Workers run at a low one (`nice`), so what they use themselves does not count.
+PostgreSQL. Workers run at a low one (`nice`), so what they use themselves does not count, nor does what PostgreSQL does
+for them where its process can be seen.
 """
 
 import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+
+from django.db import connection
 
 from annotator.db import locks
 from annotator.db.clock import database_now
@@ -59,18 +62,24 @@ def alone_in_slices(subject: str, number: int, work: Callable[[], int]) -> int:
 
 
 class Processors:
-    """Watches what ordinary work has left of the processors since this was made, or since the last answer."""
+    """Watches what others' ordinary work has left of the processors since this was made, or since the last answer.
+
+    What PostgreSQL does for this thread's connection is not others' work.
+    """
 
     def __init__(self) -> None:
         self._worked, self._passed, self.number = _processor_ticks()
+        self._backend, self._served = _backend_ticks()
         self._left = float(self.number)
 
     def left(self) -> float:
         """Returns how many processors others have left; before FEWEST_TICKS have passed, how many they left before."""
         worked, passed, _ = _processor_ticks()
         if passed - self._passed >= FEWEST_TICKS:
-            self._left = self.number * (1 - (worked - self._worked) / (passed - self._passed))
-            self._worked, self._passed = worked, passed
+            backend, served = _backend_ticks()
+            own = served - self._served if backend == self._backend else 0
+            self._left = self.number * (1 - (worked - self._worked - own) / (passed - self._passed))
+            self._worked, self._passed, self._backend, self._served = worked, passed, backend, served
         return self._left
 
     def are_needed(self, least: float = LEFT) -> bool:
@@ -90,6 +99,22 @@ def _processor_ticks() -> tuple[int, int, int]:
     # cpu, then user, nice, system, idle, waiting for disks, interrupts, ... in ticks of 10 ms.
     user, _nice, system, *_others = times = [int(word) for word in first.split()[1:9]]
     return user + system, sum(times), sum(line.startswith("cpu") for line in others)
+
+
+def _backend_ticks() -> tuple[int, int]:
+    """Returns the process that serves this thread's connection, and how long it has worked.
+
+    That is 0 where it cannot be seen, such as in another container.
+    """
+    if connection.connection is None:
+        return 0, 0
+    process: int = connection.connection.info.backend_pid
+    try:
+        name, _, fields = (PROCESSORS.parent / str(process) / "stat").read_text().rpartition(")")
+    except OSError:
+        return process, 0
+    # The same number may be another program's here. Behind the name, the 12th and 13th field are its ticks.
+    return process, sum(map(int, fields.split()[11:13])) if name.endswith("(postgres") else 0
 
 
 def is_importing() -> bool:

@@ -105,6 +105,21 @@ def test_processors_are_needed_where_ordinary_work_leaves_no_time(
     assert watched.are_needed() is needed
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize(("program", "needed"), [("postgres", False), ("python3", True)])
+def test_what_postgresql_does_for_this_connection_is_no_work_of_others(
+    processors: Path, program: str, needed: bool
+) -> None:
+    connection.ensure_connection()
+    backend = processors.parent / str(connection.connection.info.backend_pid) / "stat"
+    backend.parent.mkdir()
+    backend.write_text(f"7 ({program}) S 1 7 7 0 -1 0 0 0 0 0 10 5 0 0 20 0")
+    watched = pacing.Processors()
+    processors.write_text(LINE.format(user=95, nice=0, idle=5))
+    backend.write_text(f"7 ({program}) S 1 7 7 0 -1 0 0 0 0 0 18 9 0 0 20 0")
+    assert watched.are_needed() is needed
+
+
 @pytest.mark.parametrize(("user", "needed"), [(55, True), (45, False)])
 def test_two_processors_are_needed_where_less_than_one_is_left(processors: Path, user: int, needed: bool) -> None:
     another = "cpu1 1 1 1 1 1 1 1 1 1 1\n"

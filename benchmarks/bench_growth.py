@@ -1,19 +1,25 @@
 """Measures what a claim and a submission cost as the number of tasks grows, and that of tasks an annotator has done.
 
-`python -m benchmarks.bench_growth [TASKS ...]`. Calls the stages in this process, without HTTP. The yardstick is a
-plain SELECT of a task by its primary key over the same connection. Tasks have a prompt of 300 characters and two
-responses of 200.
+`python -m benchmarks.bench_growth [TASKS ...]`. Each number of tasks has a process and a database of its own, which
+calls the stages without HTTP. They take turns of a few calls, so that a machine that grows slower slows all of them.
+The yardstick is a plain SELECT of a task by its primary key over the same connection. Tasks have a prompt of 300
+characters and two responses of 200.
 """
 
+import json
+import os
 import random
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from annotator.launch.install import ROOT
 from benchmarks import product
 from benchmarks.load import rated
 
@@ -23,9 +29,7 @@ if TYPE_CHECKING:
 TASKS = (10_000, 100_000, 1_000_000)
 MOST_DONE = 50_000
 WARM_UP = 30
-CALLS = 300
-LEAST_CALLS = 30
-MOST_SECONDS = 120
+TURNS, CALLS = 20, 30
 SELECTS = 3
 """SELECTs after each claim and submission, so that whatever else the machine does slows both."""
 COLUMNS = (
@@ -36,8 +40,8 @@ COLUMNS = (
     "submit, median ms",
     "p95",
     "both",
+    "times the smallest",
     "SELECT by key, ms",
-    "both in SELECTs",
     "calls",
 )
 
@@ -58,10 +62,10 @@ class Times:
 
 
 def work(project: "Project", annotator: "User", *, calls: int) -> Times:
-    """Claims and submits in turn, with SELECTs in between; makes fewer calls where they take long."""
-    dice, times, deadline = random.Random(1), Times(), time.monotonic() + MOST_SECONDS
+    """Claims and submits in turn, with SELECTs in between."""
+    dice, times = random.Random(1), Times()
     first, last = ends(project)
-    while len(times.claims) < calls and (time.monotonic() < deadline or len(times.claims) < LEAST_CALLS):
+    for _ in range(calls):
         claimed, submitted = claim_and_submit(project, annotator, dice)
         times.claims.append(claimed)
         times.submits.append(submitted)
@@ -107,20 +111,6 @@ def claim_and_submit(project: "Project", annotator: "User", dice: random.Random)
     return claimed, submitted
 
 
-def row(project: "Project", annotator: "User", *, tasks: int, done: int) -> str:
-    work(project, annotator, calls=WARM_UP)
-    check_plans(project, annotator)
-    times = work(project, annotator, calls=CALLS)
-    yardstick = statistics.median(times.selects)
-    both = statistics.median(times.claims) + statistics.median(times.submits)
-    cells = " | ".join(
-        f"{statistics.median(seconds):.2f} | {percentile(seconds, 0.95):.2f}"
-        for seconds in (times.claims, times.submits)
-    )
-    compared = f"{both:.2f} | {yardstick:.3f} | {both / yardstick:.0f} | {len(times.claims)}"
-    return f"| {tasks:,} | {done:,} | {cells} | {compared} |"
-
-
 def check_plans(project: "Project", annotator: "User") -> None:
     """Asserts that the reads of a claim follow the indexes that were made for them, whatever the sizes."""
     from django.utils import timezone
@@ -137,27 +127,103 @@ def percentile(numbers: Sequence[float], share: float) -> float:
     return sorted(numbers)[int(share * len(numbers))]
 
 
-def bench(tasks: int, *, crew: Mapping[str, "User"]) -> None:
-    from benchmarks import filling
-
-    newcomer, veteran = crew.values()
-    project = filling.make_project("bench", crew=crew, tasks=tasks, characters=200)
-    print(row(project, newcomer, tasks=tasks, done=0), flush=True)
-    done = min(MOST_DONE, tasks // 2)
-    # The tasks that the newcomer has begun are among these: whatever is begun, the veteran has had.
-    filling.make_history(veteran, project, tasks=done)
-    print(row(project, veteran, tasks=tasks, done=done), flush=True)
+# One database ------------------------------------------------------------------------------------------------
 
 
-def main(sizes: Sequence[int]) -> None:
+def serve(tasks: int) -> None:
+    """Works in a database of so many tasks, so many calls for each line of the input; answers with their Times.
+
+    The first turns are the newcomer's, those after an empty line the veteran's, who has rated many of the tasks.
+    """
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what else is printed is no answer
     with product.database():
         from benchmarks import filling
 
         crew = filling.make_crew(2)
+        newcomer, veteran = crew.values()
+        project = filling.make_project("bench", crew=crew, tasks=tasks, characters=200)
+        for annotator in (newcomer, veteran):
+            if annotator == veteran:
+                # The tasks that the newcomer has begun are among these: whatever is begun, the veteran has had.
+                filling.make_history(veteran, project, tasks=done_by_veteran(tasks))
+            work(project, annotator, calls=WARM_UP)
+            check_plans(project, annotator)
+            print("ready", file=answers, flush=True)
+            while calls := sys.stdin.readline().strip():
+                print(json.dumps(asdict(work(project, annotator, calls=int(calls)))), file=answers, flush=True)
+
+
+def done_by_veteran(tasks: int) -> int:
+    return min(MOST_DONE, tasks // 2)
+
+
+# All of them in turn -----------------------------------------------------------------------------------------
+
+
+def served(tasks: int) -> "subprocess.Popen[str]":
+    """Starts a database of so many tasks; it ends when its input does."""
+    command = [sys.executable, "-m", "benchmarks.bench_growth", "--serve", str(tasks)]
+    return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def said(process: "subprocess.Popen[str]", line: str) -> None:
+    assert process.stdin
+    process.stdin.write(line + "\n")
+    process.stdin.flush()
+
+
+def answer_of(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout
+    answer = process.stdout.readline().strip()
+    assert answer, "the process of a database has ended early"
+    return answer
+
+
+def turns(processes: Mapping[int, "subprocess.Popen[str]"]) -> dict[int, Times]:
+    """Has each database work in turn; returns its times by the number of its tasks."""
+    times = {tasks: Times() for tasks in processes}
+    for process in processes.values():
+        assert answer_of(process) == "ready"
+    for _ in range(TURNS):
+        for tasks, process in processes.items():
+            said(process, str(CALLS))
+            turn: dict[str, Any] = json.loads(answer_of(process))
+            for name, milliseconds in turn.items():
+                getattr(times[tasks], name).extend(milliseconds)
+    for process in processes.values():
+        said(process, "")
+    return times
+
+
+def row(times: Times, *, tasks: int, done: int, least: float) -> str:
+    yardstick = statistics.median(times.selects)
+    cells = " | ".join(
+        f"{statistics.median(milliseconds):.2f} | {percentile(milliseconds, 0.95):.2f}"
+        for milliseconds in (times.claims, times.submits)
+    )
+    compared = f"{both(times):.2f} | {both(times) / least:.2f} | {yardstick:.3f} | {len(times.claims)}"
+    return f"| {tasks:,} | {done:,} | {cells} | {compared} |"
+
+
+def both(times: Times) -> float:
+    return statistics.median(times.claims) + statistics.median(times.submits)
+
+
+def main(sizes: Sequence[int]) -> None:
+    with ExitStack() as stack:
+        processes = {tasks: stack.enter_context(served(tasks)) for tasks in sizes}
         print("\n| " + " | ".join(COLUMNS) + " |\n" + len(COLUMNS) * "|---" + "|")
-        for tasks in sizes:
-            bench(tasks, crew=crew)
+        for is_veteran in (False, True):
+            of_all = turns(processes)
+            least = both(of_all[min(sizes)])
+            for tasks, times in of_all.items():
+                done = done_by_veteran(tasks) if is_veteran else 0
+                print(row(times, tasks=tasks, done=done, least=least), flush=True)
 
 
 if __name__ == "__main__":
-    main([int(word) for word in sys.argv[1:]] or TASKS)
+    if sys.argv[1:2] == ["--serve"]:
+        serve(int(sys.argv[2]))
+    else:
+        main([int(word) for word in sys.argv[1:]] or TASKS)

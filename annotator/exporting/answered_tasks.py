@@ -48,7 +48,7 @@ class Vote(NamedTuple):
 class RatedBy(NamedTuple):
     """One current annotation, whether it counts or not, with its rater's pseudonym.
 
-    `scores` are those of each response, by its position.
+    `scores` are those of each response, by its id.
     """
 
     annotator: str
@@ -131,8 +131,8 @@ _RATINGS = """(
                     ORDER BY n.id)
     FROM annotator_assignment s JOIN annotator_annotation n ON n.assignment_id = s.id
     CROSS JOIN LATERAL (
-        SELECT json_agg(json_build_array(p.position, g.scores) ORDER BY p.position) AS scores FROM annotator_rating g
-        JOIN annotator_response p ON p.id = g.response_id WHERE g.annotation_id = n.id
+        SELECT json_agg(json_build_array(g.response_id, g.scores)) AS scores FROM annotator_rating g
+        WHERE g.annotation_id = n.id
     ) g
     LEFT JOIN annotator_pseudonym y ON y.user_id = s.annotator_id AND y.project_id = t.project_id
     WHERE s.task_id = t.id AND n.is_current AND g.scores IS NOT NULL{in_time})"""

@@ -1,7 +1,7 @@
 """Annotations a second of the product and of a peer in one run, in turn: medians, and how many times as many.
 
 BENCH_PEER names the peer, label-studio or potato, and LABEL_STUDIO or POTATO its environment. While one is at work,
-the processes of the other rest.
+the processes of the other rest. Each is warmed up at the beginning of its turn, which is not counted.
 """
 
 import os
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 PEERS = ("label-studio", "potato")
 ROUNDS = 3
 OVERLAP = 3
+WARM_UP_SECONDS = 3
 PROMPT, RESPONSE = 300, 1500
 Load = Callable[["Place", float], Outcome]
 
@@ -76,6 +77,7 @@ def compare(peer: str, load: Load, *, crew: Mapping[str, "User"], tasks: int, an
                 filling.make_project("bench", crew=crew, tasks=tasks, characters=RESPONSE)
                 ours = Place("", product.PORT, "bench", list(crew)[:annotators])
                 for place in (ours, theirs):
+                    load(place, WARM_UP_SECONDS)
                     outcome = load(place, seconds)
                     rates[place.peer].append(outcome.stored / outcome.seconds)
                     print(_row(place.peer or "Rewardloop", outcome), flush=True)

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from django.conf import LazySettings, settings
-from django.db import OperationalError
+from django.db import OperationalError, connection
+from django.test.utils import CaptureQueriesContext
 
 from annotator.background import heartbeats, messages
 from annotator.background.heartbeats import NoWorker, QueueHealth
@@ -86,6 +87,25 @@ def test_a_job_ends_with_its_tasks_and_without_its_file(project: Project, carol:
     assert (row, row.by, row.file_name, row.rejected) == (job.import_row, carol, "rows.jsonl", 1)
     assert (row.file_hash, row.file_bytes) == (job.file_hash, len(content))
     assert folders() == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "have_answers"),
+    [
+        ([task_row(f"t-{number}") for number in range(20)], False),
+        ([label_row(f"{number}?", "Yes.") for number in range(20)], True),
+    ],
+)
+def test_postgresql_looks_at_the_tables_that_a_job_has_filled(
+    project: Project, monkeypatch: pytest.MonkeyPatch, rows: list[Any], have_answers: bool
+) -> None:
+    monkeypatch.setattr(batches, "COUNTED_FROM", 20)
+    job = started(project, lines(*rows))
+    with CaptureQueriesContext(connection) as queries:
+        assert counts(worked(job)) == (20, 0, 0)
+    (look,) = [query["sql"] for query in queries.captured_queries if query["sql"].startswith("ANALYZE")]
+    assert '"annotator_task"' in look
+    assert ('"annotator_label"' in look) is have_answers
 
 
 def test_each_step_is_in_the_audit(project: Project) -> None:

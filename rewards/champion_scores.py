@@ -1,10 +1,13 @@
 """What the champion says about tasks, for the human half's pages, which ask by settings.CHAMPION_SCORES."""
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db import transaction
+from django.db.models import Count, Exists, F, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
+from annotator.assignment.counters import Difference
 from annotator.models import Project, Task
 from annotator.search.criteria import GivenReward, only
-from rewards.models import Score
+from rewards.models import RewardModel, Score
 
 FEW = 15_000
 
@@ -49,6 +52,34 @@ def scores_of(task: Task) -> list[GivenReward]:
         )
         for score in scores.defer("scores", "reward_model__manifest")
     ]
+
+
+# How many there are -----------------------------------------------------------------------------------------
+
+
+def differences(project: Project) -> list[Difference]:
+    """Returns the models whose stored number of scores is not what counting them gives."""
+    return [
+        Difference(f"model version {version}", "scored", stored, counted)
+        for _, version, stored, counted in _miscounted(project)
+    ]
+
+
+@transaction.atomic
+def count_again(project: Project) -> None:
+    """Stores how many responses each model of the project has scored."""
+    # Whoever stores a score writes the number of its model. Locked before the count, or that score could be missed.
+    list(project.reward_models.order_by("pk").select_for_update(no_key=True).values_list("pk"))
+    for pk, _, _, counted in _miscounted(project):
+        RewardModel.objects.filter(pk=pk).update(scored=counted)
+
+
+def _miscounted(project: Project) -> list[tuple[int, int, int, int]]:
+    """Returns key, version, stored number and counted number of models."""
+    scores = Score.objects.filter(reward_model=OuterRef("pk")).values("reward_model")
+    number = Coalesce(Subquery(scores.annotate(number=Count("pk")).values("number")), 0)
+    models = RewardModel.objects.filter(project=project).annotate(counted=number).exclude(scored=F("counted"))
+    return list(models.order_by("pk").values_list("pk", "version", "scored", "counted"))
 
 
 def _champion(project: Project) -> list[int]:

@@ -16,6 +16,7 @@ from django.db.models.functions import Coalesce
 from django.utils.translation import gettext as _
 from psycopg.errors import QueryCanceled
 
+from annotator.assignment.counters import Difference
 from annotator.db.planning import by_indexes
 from annotator.db.statements import Statement
 from annotator.models import Consensus, Import, Label, Project, Task, User
@@ -70,6 +71,12 @@ class ChampionScores(Protocol):
 
     def scores_of(self, task: Task) -> list[GivenReward]:
         """Returns every reward that a model of the project gave one of the task's responses, the earliest first."""
+
+    def differences(self, project: Project) -> list[Difference]:
+        """Returns the models whose stored number of scores is not what counting them gives."""
+
+    def count_again(self, project: Project) -> None:
+        """Stores how many responses each model of the project has scored."""
 
 
 def champion_scores() -> ChampionScores:
@@ -193,7 +200,7 @@ def _with_words(tasks: QuerySet[Task], project: Project, criteria: Criteria) -> 
         query = SearchQuery(criteria.text, config="simple", search_type="websearch")
         tasks = tasks.filter(words__words=query)
     # From the project's newest task on: a list begins with it, and those of other projects may be newer.
-    newest = project.tasks.order_by("-pk").values_list("pk", flat=True).first()
+    newest = project.tasks.order_by("-pk").values_list("pk", flat=True).first() or 0  # if all are gone meanwhile
     tasks = tasks.filter(words__task__lte=newest)
     # The index names gold tasks too, which no list shows.
     gold = project.tasks.filter(state=Task.State.GOLD)[:FEW].count()

@@ -5,6 +5,7 @@ import json
 
 import pyarrow.parquet
 import pytest
+from django.core.management import CommandError, call_command
 from django.test import Client
 
 from annotator.exporting.filters import EVERYTHING
@@ -116,3 +117,14 @@ def test_the_champions_scores_are_exported(project: Project) -> None:
     table = pyarrow.parquet.read_table(io.BytesIO(b"".join(export(project, layout="scores", format="parquet"))))
     assert [row["scores"]["helpfulness"] for row in table.to_pylist()] == [2.25, 2.25]
     assert LAYOUTS["scores"].count(project, EVERYTHING) == 2
+
+
+def test_a_recount_counts_the_scores_of_each_model(project: Project, champion: RewardModel) -> None:
+    assert champion_scores.differences(project) == []
+    RewardModel.objects.filter(pk=champion.pk).update(scored=7)
+    (difference,) = champion_scores.differences(project)
+    assert str(difference) == f"model version {champion.version}: scored is 7, recomputed 4"
+    with pytest.raises(CommandError, match="1 differences"):
+        call_command("recount", "talk", check=True)
+    call_command("recount", "talk")
+    assert champion_scores.differences(project) == []

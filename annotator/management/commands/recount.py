@@ -1,6 +1,7 @@
-"""recount PROJECT: recomputes counters, states and labels from assignments and annotations."""
+"""recount PROJECT: recomputes counters, states and labels from assignments and annotations, and counts scores."""
 
 from argparse import ArgumentParser
+from itertools import chain
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -9,6 +10,7 @@ from annotator import assignment
 from annotator.db.clock import database_now
 from annotator.management.projects import named_project
 from annotator.models import Project
+from annotator.search.criteria import champion_scores
 
 SHOWN = 50
 
@@ -26,6 +28,7 @@ class Command(BaseCommand):
             self.check_stored(project)
             return
         counted = assignment.recount(project, now=database_now())
+        champion_scores().count_again(project)
         self.stdout.write(f"{counted} tasks recomputed")
 
     def check_stored(self, project: Project) -> None:
@@ -35,7 +38,8 @@ class Command(BaseCommand):
             CommandError: something would change. It comes after the last difference, so that all are counted.
         """
         number = 0  # `enumerate` binds nothing where there is no difference
-        for number, difference in enumerate(assignment.differences(project, now=database_now()), start=1):
+        differences = chain(assignment.differences(project, now=database_now()), champion_scores().differences(project))
+        for number, difference in enumerate(differences, start=1):
             if number <= SHOWN:
                 self.stdout.write(str(difference))
         if number:

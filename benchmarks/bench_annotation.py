@@ -220,6 +220,7 @@ def soak(tasks: int, *, crew: Mapping[str, "User"], annotators: int, seconds: fl
     runs = Bench(list(crew), seconds)
     with product.running(), ExitStack() as watching:
         held = {name: Memory(word.strip("/").encode()) for name, word in WORDS.items()}
+        held["postgres without its cache"] = Memory(b"postgres", shared=False)
         for memory in held.values():
             watching.enter_context(memory.watched())
         row = runs.row(carry=True, annotators=annotators)

@@ -16,10 +16,13 @@ EARLY = 0.2
 
 
 class Memory:
-    """What our processes with `kind` in their command lines hold together, in bytes, as long as it is watched."""
+    """What our processes with `kind` in their command lines hold together, in bytes, as long as it is watched.
 
-    def __init__(self, kind: bytes) -> None:
-        self._kind = kind
+    Without `shared`, what processes share by intent is left out, such as PostgreSQL's buffers, a cache of a set size.
+    """
+
+    def __init__(self, kind: bytes, *, shared: bool = True) -> None:
+        self._kind, self._shared = kind, shared
         self._over = threading.Event()
         self._held: list[tuple[float, int]] = []
 
@@ -50,7 +53,7 @@ class Memory:
         known: list[int] = []
         for look in count():
             known = known if look % LOOKS else processes(self._kind)
-            self._held.append((time.perf_counter(), sum(map(_held_by, known))))
+            self._held.append((time.perf_counter(), sum(_held_by(pid, self._shared) for pid in known)))
             if self._over.wait(PAUSE_SECONDS):
                 return
 
@@ -100,10 +103,10 @@ def _command_line(pid: int) -> bytes:
     return b""
 
 
-def _held_by(pid: int) -> int:
+def _held_by(pid: int, shared: bool) -> int:
     """Returns the bytes of a process's memory; of what several processes share, each holds its part."""
     with suppress(OSError):
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) << 10
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+        sizes = {name: int(size.split()[0]) << 10 for name, _, size in (line.partition(":") for line in lines)}
+        return sizes.get("Pss", 0) - (0 if shared else sizes.get("Pss_Shmem", 0))
     return 0

@@ -19,8 +19,8 @@ from annotator.models import ImportJob
 LEFT = 1.0
 """Processors are needed where ordinary work leaves less than this; of a single one, less than LEFT_OF_ONE."""
 LEFT_OF_ONE = 0.1
-REST, REST_BESIDE_IMPORT = 4, 19
-"""A rest lasts so many times as long as the slice before it, so that a fifth of a process is still used, or a twentieth
+REST, REST_BESIDE_IMPORT = 9, 19
+"""A rest lasts so many times as long as the slice before it, so that a tenth of a process is still used, or a twentieth
 beside an import, which somebody waits for and which ends soon."""
 LONGEST_REST_SECONDS = 5.0
 IMPORT_IS_ALIVE = timedelta(seconds=15)

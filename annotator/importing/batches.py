@@ -114,6 +114,9 @@ def record(import_row: Import, result: ImportResult, *, file_hash: str, file_byt
         )
         result.import_id = import_row.pk
         scans.scan_later()
+    if result.created >= COUNTED_FROM:
+        answers = (Label, Assignment, Annotation, Rating) if result.has_answers else ()
+        take_statistics(Task, Response, *answers, added=result.created)
     if not result.created and not result.existing:
         return
     counts = {"created": result.created, "existing": result.existing, "rejected": result.rejected_total}
@@ -156,9 +159,6 @@ def write_batches(
             result.existing += written.existing
             result.layouts |= written.layouts
             result.has_answers |= written.has_answers
-    if import_row is not None and result.created >= COUNTED_FROM:
-        answers = (Label, Assignment, Annotation, Rating) if result.has_answers else ()
-        take_statistics(Task, Response, *answers, added=result.created)
 
 
 def _written(

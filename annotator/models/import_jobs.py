@@ -74,6 +74,7 @@ class ImportJob(models.Model):
     existing = models.PositiveIntegerField(default=0)
     rejected = models.PositiveIntegerField(default=0)
     layouts = ArrayField(models.CharField(max_length=20), default=list, blank=True)
+    has_answers = models.BooleanField(default=False, help_text="whether rows came with labels or ratings")
     import_row = models.ForeignKey(
         "annotator.Import", on_delete=models.SET_NULL, null=True, blank=True, related_name="jobs"
     )

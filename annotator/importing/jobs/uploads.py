@@ -161,6 +161,7 @@ _UNREAD: dict[str, Any] = {
     "tries": 0,
     "bytes_read": 0,
     "rows_done": 0,
+    "has_answers": False,
     "created": 0,
     "existing": 0,
     "rejected": 0,

@@ -182,7 +182,7 @@ def _result_so_far(job: ImportJob) -> ImportResult:
         existing=job.existing,
         rejected_total=job.rejected,
         layouts=set(job.layouts),
-        has_answers=job.rows_done > 0,  # of the rows that are done nobody knows
+        has_answers=job.has_answers,
     )
 
 
@@ -236,6 +236,7 @@ class _Progress(Journal):
             existing=F("existing") + batch.existing,
             rejected=F("rejected") + len(batch.refused),
             layouts=layouts,
+            has_answers=job.has_answers or batch.has_answers,
             heartbeat_at=database_now(),
         )
         if not noted:
@@ -248,6 +249,7 @@ class _Progress(Journal):
                 rejected=F("rejected") + len(batch.refused), layouts=layouts
             )
         job.layouts = layouts
+        job.has_answers |= batch.has_answers
         job.rejected += len(batch.refused)
         job.created += batch.created
         job.existing += batch.existing

@@ -1,10 +1,11 @@
-"""What the champion says about tasks, for the human half's pages, which ask by settings.CHAMPION_SCORES."""
+"""What the models say about tasks, for the human half, which asks by settings.CHAMPION_SCORES."""
 
-from django.db import transaction
+from django.db import connection
 from django.db.models import Count, Exists, F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from annotator.assignment.counters import Difference
+from annotator.db.retries import in_transaction
 from annotator.models import Project, Task
 from annotator.search.criteria import GivenReward, only
 from rewards.models import RewardModel, Score
@@ -57,29 +58,31 @@ def scores_of(task: Task) -> list[GivenReward]:
 # How many there are -----------------------------------------------------------------------------------------
 
 
-def differences(project: Project) -> list[Difference]:
+def score_count_differences(project: Project) -> list[Difference]:
     """Returns the models whose stored number of scores is not what counting them gives."""
-    return [
-        Difference(f"model version {version}", "scored", stored, counted)
-        for _, version, stored, counted in _miscounted(project)
-    ]
-
-
-@transaction.atomic
-def count_again(project: Project) -> None:
-    """Stores how many responses each model of the project has scored."""
-    # Whoever stores a score writes the number of its model. Locked before the count, or that score could be missed.
-    list(project.reward_models.order_by("pk").select_for_update(no_key=True).values_list("pk"))
-    for pk, _, _, counted in _miscounted(project):
-        RewardModel.objects.filter(pk=pk).update(scored=counted)
-
-
-def _miscounted(project: Project) -> list[tuple[int, int, int, int]]:
-    """Returns key, version, stored number and counted number of models."""
     scores = Score.objects.filter(reward_model=OuterRef("pk")).values("reward_model")
     number = Coalesce(Subquery(scores.annotate(number=Count("pk")).values("number")), 0)
     models = RewardModel.objects.filter(project=project).annotate(counted=number).exclude(scored=F("counted"))
-    return list(models.order_by("pk").values_list("pk", "version", "scored", "counted"))
+    return [
+        Difference(f"model version {version}", "scored", stored, counted)
+        for version, stored, counted in models.order_by("pk").values_list("version", "scored", "counted")
+    ]
+
+
+# Adds the difference instead of setting the number, so that a score that is stored meanwhile is not lost.
+_RECOUNT = """
+UPDATE rewards_rewardmodel m SET scored = m.scored + counted.difference FROM (
+    SELECT m.id, (SELECT count(*) FROM rewards_score s WHERE s.reward_model_id = m.id) - m.scored AS difference
+    FROM rewards_rewardmodel m WHERE m.project_id = %s
+) counted WHERE counted.id = m.id AND counted.difference <> 0
+"""
+
+
+@in_transaction
+def recount_scores(project: Project) -> None:
+    """Stores how many responses each model of the project has scored."""
+    with connection.cursor() as cursor:
+        cursor.execute(_RECOUNT, [project.pk])
 
 
 def _champion(project: Project) -> list[int]:

@@ -53,7 +53,7 @@ class GivenReward:
 
 
 class ChampionScores(Protocol):
-    """What the machine half says about tasks; settings.CHAMPION_SCORES names its module.
+    """What the machine half says about tasks and knows of its scores; settings.CHAMPION_SCORES names its module.
 
     The human half must not import it.
     """
@@ -72,10 +72,10 @@ class ChampionScores(Protocol):
     def scores_of(self, task: Task) -> list[GivenReward]:
         """Returns every reward that a model of the project gave one of the task's responses, the earliest first."""
 
-    def differences(self, project: Project) -> list[Difference]:
+    def score_count_differences(self, project: Project) -> list[Difference]:
         """Returns the models whose stored number of scores is not what counting them gives."""
 
-    def count_again(self, project: Project) -> None:
+    def recount_scores(self, project: Project) -> None:
         """Stores how many responses each model of the project has scored."""
 
 

@@ -120,11 +120,11 @@ def test_the_champions_scores_are_exported(project: Project) -> None:
 
 
 def test_a_recount_counts_the_scores_of_each_model(project: Project, champion: RewardModel) -> None:
-    assert champion_scores.differences(project) == []
+    assert champion_scores.score_count_differences(project) == []
     RewardModel.objects.filter(pk=champion.pk).update(scored=7)
-    (difference,) = champion_scores.differences(project)
+    (difference,) = champion_scores.score_count_differences(project)
     assert str(difference) == f"model version {champion.version}: scored is 7, recomputed 4"
     with pytest.raises(CommandError, match="1 differences"):
         call_command("recount", "talk", check=True)
     call_command("recount", "talk")
-    assert champion_scores.differences(project) == []
+    assert champion_scores.score_count_differences(project) == []

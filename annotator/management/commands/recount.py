@@ -16,7 +16,10 @@ SHOWN = 50
 
 
 class Command(BaseCommand):
-    help = "Recomputes every task's counters, state and labels; needed after the protocol's numbers have changed."
+    help = (
+        "Recomputes every task's counters, state and labels, and the number of each model's scores; needed after the "
+        "protocol's numbers have changed."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("project", help="the project's slug")
@@ -28,7 +31,7 @@ class Command(BaseCommand):
             self.check_stored(project)
             return
         counted = assignment.recount(project, now=database_now())
-        champion_scores().count_again(project)
+        champion_scores().recount_scores(project)
         self.stdout.write(f"{counted} tasks recomputed")
 
     def check_stored(self, project: Project) -> None:
@@ -38,7 +41,9 @@ class Command(BaseCommand):
             CommandError: something would change. It comes after the last difference, so that all are counted.
         """
         number = 0  # `enumerate` binds nothing where there is no difference
-        differences = chain(assignment.differences(project, now=database_now()), champion_scores().differences(project))
+        differences = chain(
+            assignment.differences(project, now=database_now()), champion_scores().score_count_differences(project)
+        )
         for number, difference in enumerate(differences, start=1):
             if number <= SHOWN:
                 self.stdout.write(str(difference))

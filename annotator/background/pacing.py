@@ -2,7 +2,7 @@
 
 Others are an import, which writes to the same tables, and everything that runs at ordinary priority: the web and
 PostgreSQL. Workers run at a low one (`nice`), so what they use themselves does not count, nor does what PostgreSQL does
-for them where its process can be seen.
+for the thread that asks, where its process can be seen.
 """
 
 import time
@@ -22,7 +22,7 @@ LEFT_OF_ONE = 0.1
 REST, REST_BESIDE_IMPORT = 9, 19
 """A rest lasts so many times as long as the slice before it, so that a tenth of a process is still used, or a twentieth
 beside an import, which somebody waits for and which ends soon."""
-LONGEST_REST_SECONDS = 5.0
+LONGEST_REST_SECONDS = 10.0
 IMPORT_IS_ALIVE = timedelta(seconds=15)
 """An import signs every two seconds; one whose worker was killed is no reason to rest."""
 FEWEST_TICKS = 20

@@ -30,6 +30,7 @@ TASKS = (10_000, 100_000, 1_000_000)
 MOST_DONE = 50_000
 WARM_UP = 30
 TURNS, CALLS = 20, 30
+FEWEST_TASKS = 2_000
 SELECTS = 3
 """SELECTs after each claim and submission, so that whatever else the machine does slows both."""
 COLUMNS = (
@@ -40,7 +41,7 @@ COLUMNS = (
     "submit, median ms",
     "p95",
     "both",
-    "times the smallest",
+    "times that of the fewest tasks",
     "SELECT by key, ms",
     "calls",
 )
@@ -61,9 +62,9 @@ class Times:
     selects: list[float] = field(default_factory=list)
 
 
-def work(project: "Project", annotator: "User", *, calls: int) -> Times:
+def work(project: "Project", annotator: "User", dice: random.Random, *, calls: int) -> Times:
     """Claims and submits in turn, with SELECTs in between."""
-    dice, times = random.Random(1), Times()
+    times = Times()
     first, last = ends(project)
     for _ in range(calls):
         claimed, submitted = claim_and_submit(project, annotator, dice)
@@ -133,25 +134,29 @@ def percentile(numbers: Sequence[float], share: float) -> float:
 def serve(tasks: int) -> None:
     """Works in a database of so many tasks, so many calls for each line of the input; answers with their Times.
 
-    The first turns are the newcomer's, those after an empty line the veteran's, who has rated many of the tasks.
+    The first turns are the newcomer's, those after an empty line the veteran's, who has rated many of the tasks. It
+    ends when its input does.
     """
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what else is printed is no answer
     with product.database():
         from benchmarks import filling
 
-        crew = filling.make_crew(2)
+        dice, crew = random.Random(1), filling.make_crew(2)
         newcomer, veteran = crew.values()
         project = filling.make_project("bench", crew=crew, tasks=tasks, characters=200)
         for annotator in (newcomer, veteran):
             if annotator == veteran:
-                # The tasks that the newcomer has begun are among these: whatever is begun, the veteran has had.
+                # Of other tasks than the newcomer's, which are begun and wait for the veteran.
                 filling.make_history(veteran, project, tasks=done_by_veteran(tasks))
-            work(project, annotator, calls=WARM_UP)
+            work(project, annotator, dice, calls=WARM_UP)
             check_plans(project, annotator)
             print("ready", file=answers, flush=True)
-            while calls := sys.stdin.readline().strip():
-                print(json.dumps(asdict(work(project, annotator, calls=int(calls)))), file=answers, flush=True)
+            while (line := sys.stdin.readline()).strip():
+                times = work(project, annotator, dice, calls=int(line))
+                print(json.dumps(asdict(times)), file=answers, flush=True)
+            if not line:
+                return
 
 
 def done_by_veteran(tasks: int) -> int:
@@ -161,13 +166,13 @@ def done_by_veteran(tasks: int) -> int:
 # All of them in turn -----------------------------------------------------------------------------------------
 
 
-def served(tasks: int) -> "subprocess.Popen[str]":
-    """Starts a database of so many tasks; it ends when its input does."""
+def start_server(tasks: int) -> "subprocess.Popen[str]":
+    """Starts a process with a database of so many tasks; it ends when its input does."""
     command = [sys.executable, "-m", "benchmarks.bench_growth", "--serve", str(tasks)]
     return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def said(process: "subprocess.Popen[str]", line: str) -> None:
+def send(process: "subprocess.Popen[str]", line: str) -> None:
     assert process.stdin
     process.stdin.write(line + "\n")
     process.stdin.flush()
@@ -187,22 +192,22 @@ def turns(processes: Mapping[int, "subprocess.Popen[str]"]) -> dict[int, Times]:
         assert answer_of(process) == "ready"
     for _ in range(TURNS):
         for tasks, process in processes.items():
-            said(process, str(CALLS))
+            send(process, str(CALLS))
             turn: dict[str, Any] = json.loads(answer_of(process))
             for name, milliseconds in turn.items():
                 getattr(times[tasks], name).extend(milliseconds)
     for process in processes.values():
-        said(process, "")
+        send(process, "")
     return times
 
 
-def row(times: Times, *, tasks: int, done: int, least: float) -> str:
+def row(times: Times, *, tasks: int, done: int, of_smallest: float) -> str:
     yardstick = statistics.median(times.selects)
     cells = " | ".join(
         f"{statistics.median(milliseconds):.2f} | {percentile(milliseconds, 0.95):.2f}"
         for milliseconds in (times.claims, times.submits)
     )
-    compared = f"{both(times):.2f} | {both(times) / least:.2f} | {yardstick:.3f} | {len(times.claims)}"
+    compared = f"{both(times):.2f} | {both(times) / of_smallest:.2f} | {yardstick:.3f} | {len(times.claims)}"
     return f"| {tasks:,} | {done:,} | {cells} | {compared} |"
 
 
@@ -211,15 +216,17 @@ def both(times: Times) -> float:
 
 
 def main(sizes: Sequence[int]) -> None:
+    if min(sizes) < FEWEST_TASKS:
+        sys.exit(f"Name at least {FEWEST_TASKS:,} tasks: half of them are the veteran's, and each call takes another.")
     with ExitStack() as stack:
-        processes = {tasks: stack.enter_context(served(tasks)) for tasks in sizes}
+        processes = {tasks: stack.enter_context(start_server(tasks)) for tasks in sizes}
         print("\n| " + " | ".join(COLUMNS) + " |\n" + len(COLUMNS) * "|---" + "|")
         for is_veteran in (False, True):
             of_all = turns(processes)
-            least = both(of_all[min(sizes)])
+            of_smallest = both(of_all[min(sizes)])
             for tasks, times in of_all.items():
                 done = done_by_veteran(tasks) if is_veteran else 0
-                print(row(times, tasks=tasks, done=done, least=least), flush=True)
+                print(row(times, tasks=tasks, done=done, of_smallest=of_smallest), flush=True)
 
 
 if __name__ == "__main__":

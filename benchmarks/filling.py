@@ -48,7 +48,7 @@ def make_project(slug: str, *, crew: Mapping[str, User], tasks: int, characters:
 
 
 def make_history(annotator: User, project: Project, *, tasks: int) -> None:
-    """Has the annotator rate the first so many tasks, which stay open for others."""
+    """Has the annotator rate the first so many tasks that nobody has begun, which stay open for others."""
     values = {"project": project.pk, "annotator": annotator.pk, "tasks": tasks}
     with transaction.atomic(), connection.cursor() as cursor:
         for statement in _HISTORY:
@@ -100,7 +100,7 @@ _HISTORY = (
     """
     INSERT INTO annotator_assignment (task_id, annotator_id, slot, state, response_order, leased_at, lease_expires_at)
     SELECT id, %(annotator)s, slots_wanted - open_slots + 1, 'submitted', '{0,1}', now(), now()
-    FROM annotator_task WHERE project_id = %(project)s ORDER BY id LIMIT %(tasks)s
+    FROM annotator_task WHERE project_id = %(project)s AND NOT begun ORDER BY id LIMIT %(tasks)s
     """,
     """
     INSERT INTO annotator_annotation (assignment_id, revision, is_current, origin, justification, guideline_version,

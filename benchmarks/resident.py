@@ -18,7 +18,7 @@ EARLY = 0.2
 class Memory:
     """What our processes with `kind` in their command lines hold together, in bytes, as long as it is watched.
 
-    Without `shared`, what processes share by intent is left out, such as PostgreSQL's buffers, a cache of a set size.
+    Without `shared`, shared memory (Pss_Shmem) is left out, such as PostgreSQL's buffers, a cache of a set size.
     """
 
     def __init__(self, kind: bytes, *, shared: bool = True) -> None:
@@ -53,7 +53,7 @@ class Memory:
         known: list[int] = []
         for look in count():
             known = known if look % LOOKS else processes(self._kind)
-            self._held.append((time.perf_counter(), sum(_held_by(pid, self._shared) for pid in known)))
+            self._held.append((time.perf_counter(), sum(_held_by(pid, shared=self._shared) for pid in known)))
             if self._over.wait(PAUSE_SECONDS):
                 return
 
@@ -103,7 +103,7 @@ def _command_line(pid: int) -> bytes:
     return b""
 
 
-def _held_by(pid: int, shared: bool) -> int:
+def _held_by(pid: int, *, shared: bool) -> int:
     """Returns the bytes of a process's memory; of what several processes share, each holds its part."""
     with suppress(OSError):
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]

@@ -43,7 +43,7 @@ def label_studio_rows(project: Project, filters: Filters, unseen: QuerySet[Any])
 
 
 def _label_studio_line(task: AnsweredTask, keys: Sequence[str]) -> bytes:
-    # Put together from encoded parts: of a task with three annotations, 36 results are the same as in others.
+    # Put together from encoded parts, as most results of a task occur in others too.
     data = orjson.dumps(_texts(task) | {"task": task.name, "language": task.language})
     places = {answer.pk: place for place, answer in enumerate(task.responses, start=1)}
     annotations = b",".join(_annotation(rating, places, keys) for rating in task.ratings)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from annotator.exporting.rows import export
-from annotator.models import Project, Task
+from annotator.models import NEITHER_VALID, Annotation, Project, Rating, Task
 from tests.annotator.exporting.test_preferences import preferred
 from tests.builders import ATTRIBUTES, make_task, pseudonym
 from tests.conftest import Cast
@@ -45,6 +45,22 @@ def test_label_studio_gets_texts_and_everybody_s_ratings(project: Project, cast:
     assert said["value"] == {"choices": ["Response 2 is better than Response 1"]}
     names = {results(one, "textarea")["annotator"]["value"]["text"][0] for one in task["annotations"]}
     assert names == {pseudonym(user, project) for user in cast.annotators}
+
+
+def test_label_studio_s_lines_hold_whatever_people_write(project: Project, cast: Cast, rated: Task) -> None:
+    Annotation.objects.filter(annotator=cast.alice).update(
+        preference=NEITHER_VALID, justification='one\u2028"two" \u0085é'
+    )
+    Rating.objects.filter(annotation__annotator=cast.alice, response__position=0).update(scores={"helpfulness": 0})
+    (line,) = b"".join(export(project, layout="label_studio", format="jsonl")).decode().splitlines()
+    alices = pseudonym(cast.alice, project)
+    (one,) = [one for one in json.loads(line)["annotations"] if one["result"][0]["value"] == {"text": [alices]}]
+    assert {name: star["value"]["rating"] for name, star in results(one, "rating").items()} == {
+        "helpfulness_1": 1,
+        **{f"{key}_2": 4 for key in ATTRIBUTES},
+    }
+    assert results(one, "choices")["preference"]["value"] == {"choices": ["Neither response is valid"]}
+    assert results(one, "textarea")["justification"]["value"] == {"text": ['one\u2028"two" \u0085é']}
 
 
 def test_argilla_gets_labels_as_suggestions(project: Project, rated: Task) -> None:

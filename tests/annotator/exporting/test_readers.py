@@ -98,7 +98,7 @@ print(json.dumps([rows.num_rows for rows in loaded]))
 
 
 def read_by_datasets(project: Project, folder: Path, layout: str) -> list[int]:
-    """The numbers of rows that `datasets` reads in each format."""
+    """Returns the numbers of rows that `datasets` reads in each format."""
     builders = {"jsonl": "json", "csv": "csv", "parquet": "parquet"}
     names = [f"{builder} {written(project, folder, layout, format)}" for format, builder in builders.items()]
     counts = json.loads(said_by(python_with("datasets", "datasets"), DATASETS, *names, HOME=str(folder)))

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from annotator.launch.install import ROOT
 from benchmarks import product
@@ -60,6 +60,11 @@ class Times:
     claims: list[float] = field(default_factory=list)
     submits: list[float] = field(default_factory=list)
     selects: list[float] = field(default_factory=list)
+
+    def add(self, turn: "Times") -> None:
+        self.claims += turn.claims
+        self.submits += turn.submits
+        self.selects += turn.selects
 
 
 def work(project: "Project", annotator: "User", dice: random.Random, *, calls: int) -> Times:
@@ -193,9 +198,7 @@ def turns(processes: Mapping[int, "subprocess.Popen[str]"]) -> dict[int, Times]:
     for _ in range(TURNS):
         for tasks, process in processes.items():
             send(process, str(CALLS))
-            turn: dict[str, Any] = json.loads(answer_of(process))
-            for name, milliseconds in turn.items():
-                getattr(times[tasks], name).extend(milliseconds)
+            times[tasks].add(Times(**json.loads(answer_of(process))))
     for process in processes.values():
         send(process, "")
     return times

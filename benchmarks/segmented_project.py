@@ -83,6 +83,7 @@ def copy(project: "Project", manager: "User", *, tasks: int) -> "Project":
             cursor.execute(f"UPDATE new_{table} SET {changes}", values)
             cursor.execute(_WRITTEN, [table])
             columns = ", ".join(f'"{name}"' for (name,) in cursor.fetchall())
-            cursor.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM new_{table}")
+            # Rows that people write lie in the order of their ids, too.
+            cursor.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM new_{table} ORDER BY id")
     settle()
     return copied

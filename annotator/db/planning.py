@@ -1,7 +1,7 @@
 """Has PostgreSQL read by its indexes where it would expect whole tables to be quicker, and would be wrong."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 
 from django.db import connection, transaction
 from django.db.models import Model
@@ -11,21 +11,25 @@ from annotator.db.statements import Statement
 _SET = Statement(
     """
     SELECT set_config(name, 'off', %(local)s)
-    FROM unnest('{enable_seqscan,enable_mergejoin,enable_hashjoin}'::text[]) AS name
+    FROM unnest(%(without)s::text[]) AS name
     UNION ALL SELECT set_config('max_parallel_workers_per_gather', '0', %(local)s)
     UNION ALL SELECT set_config('statement_timeout', %(limit)s, %(local)s) WHERE %(limit)s <> ''
+    UNION ALL SELECT set_config('work_mem', %(memory)s, %(local)s)
+    WHERE pg_size_bytes(%(memory)s) > pg_size_bytes(current_setting('work_mem'))
     """,
     prepared=False,
 )
 _RESET = Statement(
     """
     SELECT set_config(name, reset_val, %(local)s) FROM pg_settings WHERE name = 'statement_timeout' AND %(limited)s
-        OR name IN ('enable_seqscan', 'enable_mergejoin', 'enable_hashjoin', 'max_parallel_workers_per_gather')
+        OR name = ANY(%(without)s) OR name = 'max_parallel_workers_per_gather'
+        OR name = 'work_mem' AND %(memory)s <> '0'
     """,
     prepared=False,
 )
-
-
+# A way that is off costs so much, until PostgreSQL 17, that every statement would be compiled.
+_BY_INDEXES = ["enable_seqscan", "enable_mergejoin", "enable_hashjoin", "jit"]
+_BY_MERGING = ["enable_seqscan", "enable_nestloop", "jit"]
 _SMALLER = Statement(
     "SELECT relname FROM pg_class WHERE oid = ANY(%(tables)s::regclass[]) AND reltuples < %(rows)s", prepared=False
 )
@@ -53,22 +57,36 @@ def take_statistics(*tables: type[Model], added: int | None = None) -> None:
 def by_indexes(*, seconds: int) -> Iterator[None]:
     """Runs the block in a transaction whose statements look up each row, for at most so many seconds each."""
     with transaction.atomic():
-        _SET.rows(local=True, limit=f"{seconds}s")
+        _SET.rows(without=_BY_INDEXES, local=True, limit=f"{seconds}s", memory="0")
         yield
         # Within a larger transaction the settings would outlive this block.
-        _RESET.rows(local=True, limited=True)
+        _RESET.rows(without=_BY_INDEXES, local=True, limited=True, memory="0")
+
+
+def by_indexes_without_transaction() -> AbstractContextManager[None]:
+    """Does the same for a block that lasts as long as a reader takes: it keeps no transaction open."""
+    return _without(_BY_INDEXES, memory="0")
+
+
+def by_merging_without_transaction() -> AbstractContextManager[None]:
+    """Runs a block whose statements join by merging and hashing, and keeps no transaction open meanwhile.
+
+    A table that is joined without a condition of its own would be read as a whole. What is LATERAL is still looked up
+    row by row.
+    """
+    return _without(_BY_MERGING, memory="16MB")
 
 
 @contextmanager
-def by_indexes_without_transaction() -> Iterator[None]:
-    """Does the same for a block that lasts as long as a reader takes: it keeps no transaction open."""
-    _SET.rows(local=False, limit="")
+def _without(ways: Sequence[str], *, memory: str) -> Iterator[None]:
+    """Runs the block without these ways to plan, and with at least so much memory for each sorting."""
+    _SET.rows(without=ways, local=False, limit="", memory=memory)
     try:
         yield
     finally:
         # In a transaction that failed no statement can run, and the end of it takes the settings back.
         if not (connection.needs_rollback or _has_failed()):
-            _RESET.rows(local=False, limited=False)
+            _RESET.rows(without=ways, local=False, limited=False, memory=memory)
 
 
 def _has_failed() -> bool:

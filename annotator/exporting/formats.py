@@ -35,7 +35,7 @@ WRITER = Path(__file__).with_name("parquet_process.py")
 AT_ONCE = 100
 """Rows that are handed to the process that writes Parquet before what it has written is passed on."""
 _CHUNK = 1 << 18
-_BLOCK = 1 << 17
+_BLOCK = 1 << 18
 _LINE_ENDS = {character.encode(): json.dumps(character)[1:-1].encode() for character in "\u0085\u2028\u2029"}
 """Line ends that are valid within JSON texts. Readers that split a file into lines would break a row there."""
 _ENCODER = DjangoJSONEncoder(ensure_ascii=False, separators=(",", ":"))

@@ -3,8 +3,8 @@
 import json
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections
@@ -41,16 +41,22 @@ class StatementDuringCopy(Exception):
     """Whoever uses the rows has asked the database for something in the middle; read it before the first row."""
 
 
-def copied_in_parts(project: Project, select: Callable[[int, int], Select]) -> Iterator[bytes]:
+def copied_in_parts(
+    project: Project,
+    select: Callable[[int, int], Select],
+    *,
+    planned: Callable[[], AbstractContextManager[None]] = by_indexes_without_transaction,
+    at_once: int = 0,
+) -> Iterator[bytes]:
     """Yields what a statement selects, as `copied_lines` does, for one part of the project's tasks after the other.
 
     `select` gets the id of a part's first task, and one that is larger than its last task's. It returns a statement and
-    its values. The statements look up each row by an index, because a part has few of the rows of each table. Raises
-    EmptyResultSet where `select` does.
+    its values. The statements look up each row by an index, because a part has few of the rows of each table, unless
+    they are `planned` otherwise. A part has AT_ONCE tasks, or `at_once`. Raises EmptyResultSet where `select` does.
     """
     first, size = Task.objects.filter(project=project).order_by("pk").values_list("pk", flat=True).first(), FIRST
     under_way: deque[_Part] = deque()
-    with by_indexes_without_transaction(), _another_connection() as another:
+    with planned(), _another_connection() as another:
         idle = deque([connection] if another is None else [connection, another])
         try:
             while first or under_way:
@@ -58,7 +64,7 @@ def copied_in_parts(project: Project, select: Callable[[int, int], Select]) -> I
                 while first and idle:
                     using = idle.popleft()
                     behind, end = _end(project, first, size, using)
-                    under_way.append(_Part(using, _begun_copy(*select(first, end), using)))
+                    under_way.append(_Part(*select(first, end), using))
                     first = behind
                 part, *later = under_way
                 has_rows = False
@@ -67,26 +73,58 @@ def copied_in_parts(project: Project, select: Callable[[int, int], Select]) -> I
                     yield line
                     if number % READ_AHEAD_EVERY == 0 and later:
                         later[0].read_ahead()
-                size = AT_ONCE if has_rows else min(GROWTH * size, MOST_AT_ONCE)
+                size = (at_once or AT_ONCE) if has_rows else min(GROWTH * size, MOST_AT_ONCE)
                 idle.append(under_way.popleft().using)
         finally:
-            for part in under_way:
-                part.lines.close()
+            # All of them, whatever one raises: a part that is not closed holds its connection.
+            with ExitStack() as ends:
+                for part in under_way:
+                    ends.callback(part.lines.close)
 
 
-@dataclass
 class _Part:
-    """The rows of a part, which the connection sends."""
+    """The rows of a part, which the connection sends from now on; `lines` yields them."""
 
-    using: BaseDatabaseWrapper
-    lines: Generator[bytes]
-    taken_ahead: int = 0
+    def __init__(self, select: str, parameters: Sequence[Any], using: BaseDatabaseWrapper) -> None:
+        self.using = using
+        self._taken_ahead = 0
+        self._begun: Future[Any] | None = None
+        self.lines = self._copied(select, parameters)
+        next(self.lines)
 
     def read_ahead(self) -> None:
         """Takes what has come of rows that are wanted later: PostgreSQL goes on when there is room in the socket."""
-        if self.taken_ahead < MOST_READ_AHEAD:
-            self.taken_ahead += 1
+        # Two threads must not read from one connection.
+        if self._begun and self._begun.done() and self._taken_ahead < MOST_READ_AHEAD:
+            self._taken_ahead += 1
             self.using.connection.pgconn.consume_input()
+
+    def _copied(self, select: str, parameters: Sequence[Any]) -> Generator[bytes]:
+        """Sends the statement at the first step, which yields nothing of worth; yields its lines from then on."""
+        copy = _COPY.format(select=select)
+        # The answer comes with the first rows, and before these PostgreSQL may have to read all there are. So a thread
+        # waits for it, while this one makes use of another part. Django wraps the errors of its own calls alone.
+        with (
+            self.using.cursor() as cursor,
+            self.using.wrap_database_errors,
+            ExitStack() as until_ended,
+            _no_other_statement(self.using),
+            ThreadPoolExecutor(max_workers=1) as thread,
+        ):
+            begun = self._begun = thread.submit(until_ended.enter_context, cursor.cursor.copy(copy, parameters))
+            try:
+                yield b""
+                head = _FILE_HEAD + _ROW_HEAD
+                for row in begun.result():
+                    # What is shorter is the end of the file.
+                    if len(row) > head:
+                        yield b"%b\n" % row[head:]
+                        head = _ROW_HEAD
+            except GeneratorExit:
+                # To cancel the statement would end the transaction around it. A part is soon read to its end.
+                if not begun.exception():
+                    deque(begun.result(), maxlen=0)
+                raise
 
 
 def _end(project: Project, first: int, size: int, using: BaseDatabaseWrapper) -> tuple[int | None, int]:
@@ -133,39 +171,7 @@ def copied_lines(select: str, parameters: Sequence[Any]) -> Iterator[bytes]:
     PostgreSQL reads on while the lines are made use of. Until the last one is read, the connection can run no other
     statement; one that comes from Django raises StatementDuringCopy.
     """
-    yield from _begun_copy(select, parameters, connection)
-
-
-def _begun_copy(select: str, parameters: Sequence[Any], using: BaseDatabaseWrapper) -> Generator[bytes]:
-    """Sends the statement, and returns its lines."""
-    lines = _copy(select, parameters, using)
-    next(lines)
-    return lines
-
-
-def _copy(select: str, parameters: Sequence[Any], using: BaseDatabaseWrapper) -> Generator[bytes]:
-    """Sends the statement at the first step, which yields nothing of worth; yields its lines from then on."""
-    copy = _COPY.format(select=select)
-    # Django wraps the errors of its own calls alone.
-    with (
-        using.cursor() as cursor,
-        using.wrap_database_errors,
-        cursor.cursor.copy(copy, parameters) as sent,
-        _no_other_statement(using),
-    ):
-        try:
-            yield b""
-            head = _FILE_HEAD + _ROW_HEAD
-            for row in sent:
-                # What is shorter is the end of the file.
-                if len(row) > head:
-                    yield b"%b\n" % row[head:]
-                    head = _ROW_HEAD
-        except GeneratorExit:
-            # To cancel the statement would end the transaction around it. A part is soon read to its end.
-            for _ in sent:
-                pass
-            raise
+    yield from _Part(select, parameters, connection).lines
 
 
 @contextmanager

@@ -1,14 +1,17 @@
 """What PostgreSQL encodes itself is what Python would have made."""
 
 import json
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 from unittest import mock
 
 import pytest
-from django.db import DEFAULT_DB_ALIAS, connection, connections
+from django.db import DEFAULT_DB_ALIAS, DataError, connection, connections
 from django.db.models import QuerySet
 
-from annotator.db.planning import by_indexes_without_transaction
+from annotator.db.planning import by_indexes_without_transaction, by_merging_without_transaction
 from annotator.db.statement_timeouts import long_statements
 from annotator.exporting import parts
 from annotator.exporting.copied import copied, moment, prompt_text
@@ -85,8 +88,8 @@ def test_parts_of_two_connections_keep_their_order(
         refused = connections.create_connection(DEFAULT_DB_ALIAS)
         refused.settings_dict = {**refused.settings_dict, "HOST": "/nowhere"}
         monkeypatch.setattr(connections, "create_connection", lambda _alias: refused)
-    begun = mock.Mock(side_effect=parts._begun_copy)
-    monkeypatch.setattr(parts, "_begun_copy", begun)
+    begun = mock.Mock(side_effect=parts._Part)
+    monkeypatch.setattr(parts, "_Part", begun)
     made = [make_task(project, f"t{number}").external_id for number in range(20)]
     rows = Task.objects.order_by("pk").values_list("external_id")
     assert [json.loads(line)["id"] for line in lines(project, rows, "id")] == made
@@ -111,6 +114,43 @@ def test_a_reader_who_leaves_frees_both_connections(project: Project, monkeypatc
     wait_for(lambda: copying() == 0, what="the end of the second connection")
 
 
+@pytest.mark.django_db(transaction=True)
+def test_rows_do_not_wait_for_a_part_that_takes_long_to_begin(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "FIRST", 1)
+    first = make_task(project, "first")
+    make_task(project, "second")
+
+    def select(task: int, _end: int) -> parts.Select:
+        return "SELECT to_json(%s) FROM pg_sleep(%s)", [task, 0 if task == first.pk else 2]
+
+    rows = parts.copied_in_parts(project, select)
+    began = time.monotonic()
+    assert int(next(rows)) == first.pk
+    assert time.monotonic() - began < 1
+    assert int(next(rows)) > first.pk
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_reader_who_leaves_is_not_told_of_a_part_that_failed(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "FIRST", 1)
+    first = make_task(project, "first")
+    make_task(project, "second")
+
+    def select(task: int, _end: int) -> parts.Select:
+        return "SELECT to_json(1 / %s::integer)", [1 if task == first.pk else 0]
+
+    left = parts.copied_in_parts(project, select)
+    assert next(left) == b"1\n"
+    left.close()  # type: ignore[attr-defined]
+    with pytest.raises(DataError, match="division by zero"):
+        list(parts.copied_in_parts(project, select))
+    assert Task.objects.count() == 2
+
+
 def copying() -> int:
     with connection.cursor() as cursor:
         cursor.execute(
@@ -120,14 +160,25 @@ def copying() -> int:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_another_connection_reads_as_this_one_does(project: Project) -> None:
-    with connection.cursor() as cursor, long_statements(), by_indexes_without_transaction():
-        with parts._another_connection() as another:
-            assert another is not None
-            assert "pool" in connection.settings_dict["OPTIONS"]
-            for setting in ("statement_timeout", "enable_seqscan", "max_parallel_workers_per_gather"):
-                assert [shown(cursor, setting), setting] == [shown(another.cursor(), setting), setting]
-        assert shown(cursor, "enable_seqscan") == "off"
+@pytest.mark.parametrize(
+    ("planned", "setting"),
+    [(by_indexes_without_transaction, "enable_hashjoin"), (by_merging_without_transaction, "enable_nestloop")],
+)
+def test_another_connection_reads_as_this_one_does(
+    planned: Callable[[], AbstractContextManager[None]], setting: str
+) -> None:
+    settings = ("statement_timeout", "enable_seqscan", "max_parallel_workers_per_gather", "work_mem", setting)
+    with connection.cursor() as cursor, long_statements():
+        usual = [shown(cursor, name) for name in settings]
+        with planned():
+            with parts._another_connection() as another:
+                assert another is not None
+                assert "pool" in connection.settings_dict["OPTIONS"]
+                for name in settings:
+                    assert [shown(cursor, name), name] == [shown(another.cursor(), name), name]
+            assert (shown(cursor, "enable_seqscan"), shown(cursor, setting)) == ("off", "off")
+            assert (shown(cursor, "work_mem") == "16MB") == (planned is by_merging_without_transaction)
+        assert [shown(cursor, name) for name in settings] == usual
 
 
 def shown(cursor: Any, setting: str) -> str:

@@ -9,16 +9,10 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from annotator.exporting.answered_tasks import (
-    AnsweredTask,
-    Depth,
-    Selection,
-    answered_tasks,
-    preferred_or_kept_tasks,
-    preferred_tasks,
-)
+from annotator.exporting.answered_tasks import AnsweredTask, Depth, answered_tasks
 from annotator.exporting.columns import INTEGER, MESSAGES, TEXT, Row, Type
 from annotator.exporting.filters import Filters
+from annotator.exporting.selections import Selection, preferred_or_kept_tasks, preferred_tasks
 from annotator.importing.kept_feedback import by_raters, texts_of
 from annotator.importing.layouts.helpsteer3 import FEEDBACK, PREFERRED, RESPONSES
 from annotator.importing.layouts.own_tasks import language_of

@@ -9,9 +9,10 @@ from django.db.models import QuerySet
 
 from annotator.exporting import (
     annotations,
+    argilla,
     helpsteer3,
+    label_studio,
     labels,
-    other_tools,
     preferences,
     rankings,
     scores,
@@ -56,9 +57,9 @@ LAYOUTS: Mapping[str, Layout] = MappingProxyType(
         "wide": Layout(annotations.wide_rows, annotations.wide_columns, annotations.count_annotations),
         "rankings": Layout(rankings.ranking_rows, rankings.ranking_columns, rankings.count_ranked),
         "label_studio": Layout(
-            other_tools.label_studio_rows, other_tools.label_studio_columns, other_tools.count_rated_tasks
+            label_studio.label_studio_rows, label_studio.label_studio_columns, label_studio.count_rated_tasks
         ),
-        "argilla": Layout(other_tools.argilla_rows, other_tools.argilla_columns, other_tools.count_suggested),
+        "argilla": Layout(argilla.argilla_rows, argilla.argilla_columns, argilla.count_suggested),
         "segments": Layout(segments.segment_rows, segments.segment_columns, segments.count_segments, of_segments=True),
         "helpsteer2d": Layout(
             segments.helpsteer2d_rows,

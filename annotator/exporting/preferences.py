@@ -8,19 +8,10 @@ from django.db.models import QuerySet
 
 from annotator.consensus.rankings import ranking_of
 from annotator.consensus.rules import Rules, most_similar
-from annotator.exporting.answered_tasks import (
-    COUNTED,
-    AnsweredTask,
-    Compared,
-    Depth,
-    Selection,
-    answered_tasks,
-    compared_tasks,
-    comparisons,
-    preferred_tasks,
-)
+from annotator.exporting.answered_tasks import COUNTED, AnsweredTask, Compared, Depth, answered_tasks, comparisons
 from annotator.exporting.columns import INTEGER, MESSAGES, NUMBER, TEXT, Row, Type
 from annotator.exporting.filters import Filters
+from annotator.exporting.selections import Selection, compared_tasks, preferred_tasks
 from annotator.importing.prompts import is_held_out, prompt_from_messages
 from annotator.models import Project
 from annotator.models.annotation import PREFERENCE_STATEMENTS

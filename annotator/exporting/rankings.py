@@ -1,51 +1,68 @@
 """The layout of rankings: each ranked task with what each annotator and all of them together say."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+import orjson
 from django.db.models import QuerySet
 
-from annotator.consensus.rankings import ranking_of
-from annotator.exporting.answered_tasks import Depth, answered_tasks, ranked_tasks
-from annotator.exporting.columns import BOOLEAN, MESSAGES, TEXT, TIME, Row, Type
+from annotator.consensus.rankings import pairs_of, ranking_of
+from annotator.exporting.columns import BOOLEAN, MESSAGES, TEXT, TIME, Type
+from annotator.exporting.copied import MOMENT, Lines
 from annotator.exporting.filters import Filters
+from annotator.exporting.parts import without_line_ends
+from annotator.exporting.selections import in_time, tasks_listed_in
+from annotator.exporting.task_lines import Reading, task_lines
 from annotator.models import Annotation, Project
 
+# Before the line's end stands what leaves as it is. JSON has no line ends.
+_ROW = """concat('{"task":', to_json(t.external_id), ',"conversation":', t.conversation, ',"responses":',
+    responses.listed, E'\\n', json_build_array(responses.names, rankings.listed, c.pairs,
+                                             coalesce(c.dropped_because, '') <> '', a.ranking))"""
+_NAME = "coalesce(nullif(r.external_id, ''), (r.position + 1)::text)"
+_RESPONSES = f"""
+    json_agg(json_build_object('id', {_NAME}, 'text', r.text) ORDER BY r.position) AS listed,
+    json_agg(json_build_array(r.id, {_NAME}) ORDER BY r.position) AS names"""
+_ANNOTATIONS = "n.submitted_at, n.ranking, n.justification"
+_MOMENT = MOMENT % {"expressions": "n.submitted_at"}
+_RANKINGS = f"""
+    SELECT n.task_id, json_agg(json_build_object(
+        'annotator', y.name, 'ranking', n.ranking, 'justification', n.justification, 'submitted_at', {_MOMENT},
+        'counts', n.counts
+    ) ORDER BY n.submitted_at, n.id) AS listed
+    FROM annotations n LEFT JOIN raters y ON y.user_id = n.annotator_id
+    WHERE n.ranking IS NOT NULL GROUP BY n.task_id HAVING count(*) FILTER (WHERE true{{within}}) > 0"""
 
-def ranking_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[Row]:
-    """Yields a row for each ranked task: conversation, responses, the combined ranking and each annotator's ranking.
+
+def ranking_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Lines:
+    """Reads a row for each ranked task: conversation, responses, the combined ranking and each annotator's ranking.
 
     `pairs` holds the pairs on which the rankings agree, the better response first. `ranking` is the reviewer's if there
     is one, otherwise the order by wins minus losses in `pairs`; it is null if the task yields no labels. A time
     selects the tasks that were ranked in it, and their lists are complete.
     """
     if not _ranked(project).exists():
-        return
-    tasks = ranked_tasks(project, filters).without(unseen)
-    for task in answered_tasks(tasks, Depth(rankings=True)):
-        names = {answer.pk: answer.name for answer in task.responses}
-        pairs = task.pairs
-        yield {
-            "task": task.name,
-            "conversation": task.conversation,
-            "responses": [{"id": answer.name, "text": answer.text} for answer in task.responses],
-            "ranking": None if pairs is None else _named(ranking_of(pairs, list(names)), names),
-            "pairs": [[names[better], names[worse]] for better, worse in pairs or ()],
-            "rankings": [
-                {
-                    "annotator": one.annotator,
-                    "ranking": _named(one.ranking, names),
-                    "justification": one.justification,
-                    "submitted_at": one.submitted_at,
-                    "counts": one.counts,
-                }
-                for one in task.rankings
-            ],
-        }
+        return Lines(iter(()))
+    within, times = in_time("n.submitted_at", filters)
+    rankings = (_RANKINGS.format(within=within), times)
+    tasks = tasks_listed_in("rankings", project, filters).without(unseen)
+    return Lines(map(_line, task_lines(tasks, Reading(_ROW, _RESPONSES, _ANNOTATIONS, sets={"rankings": rankings}))))
 
 
-def _named(ranking: Sequence[Sequence[int]], names: Mapping[int, str]) -> list[list[str]]:
-    return [[names[response] for response in tier] for tier in ranking]
+def _line(line: bytes) -> bytes:
+    head, answers = line.split(b"\n", 1)
+    responses, rankings, agreed, dropped, settled = orjson.loads(answers)
+    names = dict(responses)
+    pairs = pairs_of(settled) if settled else None if dropped else agreed
+    ranking = None if pairs is None else _named(ranking_of(pairs, list(names)), names)
+    for one in rankings:
+        one["ranking"] = _named(one["ranking"], names)
+    named = {"ranking": ranking, "pairs": _named(pairs or (), names), "rankings": rankings}
+    return without_line_ends(b"%b,%b\n" % (head, orjson.dumps(named)[1:]))
+
+
+def _named(tiers: Iterable[Iterable[int]], names: Mapping[int, str]) -> list[list[str]]:
+    return [[names[response] for response in tier] for tier in tiers]
 
 
 def ranking_columns(_project: Project) -> Mapping[str, Type]:

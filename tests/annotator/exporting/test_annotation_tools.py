@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from annotator.exporting.rows import export
-from annotator.models import NEITHER_VALID, Annotation, Project, Rating, Task
+from annotator.models import NEITHER_VALID, Annotation, Project, Rating, Response, Task
 from tests.annotator.exporting.test_preferences import preferred
 from tests.builders import ATTRIBUTES, make_task, pseudonym
 from tests.conftest import Cast
+
+WRITTEN = 'one\u2028"two"\n\u0085é\x1d\x1e\x1f'
 
 
 @pytest.fixture
@@ -48,11 +50,11 @@ def test_label_studio_gets_texts_and_everybody_s_ratings(project: Project, cast:
 
 
 def test_label_studio_s_lines_hold_whatever_people_write(project: Project, cast: Cast, rated: Task) -> None:
-    Annotation.objects.filter(annotator=cast.alice).update(
-        preference=NEITHER_VALID, justification='one\u2028"two" \u0085é'
-    )
+    Annotation.objects.filter(annotator=cast.alice).update(preference=NEITHER_VALID, justification=WRITTEN)
     Rating.objects.filter(annotation__annotator=cast.alice, response__position=0).update(scores={"helpfulness": 0})
+    Response.objects.filter(task=rated).update(text=WRITTEN)
     (line,) = b"".join(export(project, layout="label_studio", format="jsonl")).decode().splitlines()
+    assert json.loads(line)["data"]["response_2"] == WRITTEN
     alices = pseudonym(cast.alice, project)
     (one,) = [one for one in json.loads(line)["annotations"] if one["result"][0]["value"] == {"text": [alices]}]
     assert {name: star["value"]["rating"] for name, star in results(one, "rating").items()} == {
@@ -60,7 +62,22 @@ def test_label_studio_s_lines_hold_whatever_people_write(project: Project, cast:
         **{f"{key}_2": 4 for key in ATTRIBUTES},
     }
     assert results(one, "choices")["preference"]["value"] == {"choices": ["Neither response is valid"]}
-    assert results(one, "textarea")["justification"]["value"] == {"text": ['one\u2028"two" \u0085é']}
+    assert results(one, "textarea")["justification"]["value"] == {"text": [WRITTEN]}
+
+
+def test_label_studio_s_lines_leave_out_what_has_no_scores(project: Project, rated: Task) -> None:
+    Rating.objects.filter(response__position=1).update(scores={})
+    (task,) = records(project, "label_studio")
+    assert len(results(task["annotations"][0], "rating")) == len(ATTRIBUTES)
+
+
+def test_label_studio_s_stars_follow_the_responses(project: Project, rated: Task) -> None:
+    Rating.objects.filter(response__position=0).update(response_id=-1)
+    Rating.objects.filter(response__position=1).update(response=rated.responses.get(position=0))
+    Rating.objects.filter(response=-1).update(response=rated.responses.get(position=1))
+    (task,) = records(project, "label_studio")
+    stars = [[one["id"] for one in said["result"] if one["type"] == "rating"] for said in task["annotations"]]
+    assert stars == [[f"{key}_{number}" for number in (1, 2) for key in ATTRIBUTES]] * 3
 
 
 def test_argilla_gets_labels_as_suggestions(project: Project, rated: Task) -> None:

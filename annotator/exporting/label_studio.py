@@ -1,0 +1,157 @@
+"""The layout that Label Studio imports: tasks with annotations.
+
+Questions are named by attribute and response, such as helpfulness_1; responses count from 1, as in `wide`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import orjson
+from django.db.models import Max, QuerySet
+
+from annotator.exporting.columns import INTEGER, MESSAGES, NUMBER, TEXT, Type
+from annotator.exporting.copied import Lines
+from annotator.exporting.filters import Filters
+from annotator.exporting.parts import without_line_ends
+from annotator.exporting.selections import in_time, tasks_listed_in
+from annotator.exporting.task_lines import Reading, task_lines
+from annotator.models import Annotation, Project, Response
+from annotator.models.annotation import PREFERENCE_STATEMENTS
+
+CONVERSATION = "conversation"
+T = TypeVar("T")
+# What people said comes as fields between the separators of ASCII, which JSON escapes in texts. Taking them apart takes
+# half as long as decoding JSON, and PostgreSQL looks up the type of each value that it makes JSON of.
+_GROUP, _RECORD, _FIELD = b"\x1d", b"\x1e", b"\x1f"
+_ROW = f"""concat('{{"{CONVERSATION}":', t.conversation, responses.texts,
+    ',"task":', to_json(t.external_id), ',"language":', to_json(t.language), '}}',
+    chr(29), responses.numbers, chr(29), ratings.listed, chr(29))"""
+_RESPONSES = """
+    string_agg(concat(',"response_', r.position + 1, '":', to_json(r.text)), '' ORDER BY r.position) AS texts,
+    string_agg(concat(r.id, chr(31), r.position + 1), chr(31) ORDER BY r.position) AS numbers"""
+_ANNOTATIONS = "n.submitted_at, n.preference, n.justification, n.active_seconds"
+_RATINGS = """
+    SELECT n.task_id, string_agg(concat(
+        to_json(y.name), chr(31), n.preference, chr(31),
+        CASE WHEN n.justification <> '' THEN to_json(n.justification)::text END, chr(31),
+        n.active_seconds, chr(31), g.scores
+    ), chr(30) ORDER BY n.id) AS listed
+    FROM annotations n JOIN (
+        SELECT annotation_id, string_agg(concat(response_id, chr(31), scores), chr(31)) AS scores FROM annotator_rating
+        WHERE annotation_id = ANY(ARRAY(SELECT id FROM annotations)) GROUP BY annotation_id
+    ) g ON g.annotation_id = n.id
+    LEFT JOIN raters y ON y.user_id = n.annotator_id
+    WHERE true{within} GROUP BY n.task_id"""
+
+
+def label_studio_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Lines:
+    """Reads a row for each task that has been rated: its texts as data, and what each annotator said as results.
+
+    Stars count from 1, as the levels do on pages.
+    """
+    return Lines(map(_Lines(project.attribute_keys()).line, _rated(project, filters, unseen)))
+
+
+def _rated(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[bytes]:
+    within, times = in_time("n.submitted_at", filters)
+    ratings = (_RATINGS.format(within=within), times)
+    tasks = tasks_listed_in("ratings", project, filters).without(unseen)
+    return task_lines(tasks, Reading(_ROW, _RESPONSES, _ANNOTATIONS, sets={"ratings": ratings}))
+
+
+def label_studio_columns(project: Project) -> Mapping[str, Type]:
+    value: Type = {"rating": INTEGER, "choices": [TEXT], "text": [TEXT]}
+    result: Type = {**dict.fromkeys(("id", "from_name", "to_name", "type"), TEXT), "value": value}
+    data: Type = {**text_columns(project), "task": TEXT, "language": TEXT}
+    return {"data": data, "annotations": [{"result": [result], "lead_time": NUMBER}]}
+
+
+def count_rated_tasks(project: Project, filters: Filters) -> int:
+    rated = Annotation.objects.current().for_project(project.pk).filter(ratings__isnull=False)
+    in_time = filters.of_time(filters.of_tasks(rated, project, "assignment__task__"), "submitted_at")
+    return int(in_time.values("assignment__task").distinct().count())
+
+
+def text_columns(project: Project) -> dict[str, Type]:
+    return {CONVERSATION: MESSAGES, **{f"response_{number}": TEXT for number in numbers(project)}}
+
+
+def numbers(project: Project) -> range:
+    """Returns the numbers of responses that tasks of the project have."""
+    last = Response.objects.filter(task__project=project).aggregate(last=Max("position"))["last"]
+    return range(1, (last or 0) + 2)
+
+
+class _Made(dict[bytes, T]):
+    """What is made of a field, kept for its next occurrence: most fields occur again and again."""
+
+    MOST = 4_096
+
+    def __init__(self, make: Callable[[bytes], T]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, field: bytes) -> T:
+        if len(self) == self.MOST:
+            self.clear()
+        made = self[field] = self._make(field)
+        return made
+
+
+class _Lines:
+    """Makes lines of what was read of each task, put together from encoded results."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self._by = _Made(lambda annotator: _written("annotator", annotator or b"null"))
+        self._preferred = _Made(_preferred)
+        self._stars = _Made(lambda number: _Made(partial(_stars, keys, number.decode())))
+
+    def line(self, task: bytes) -> bytes:
+        data, responses, ratings, _ = task.split(_GROUP)
+        numbers = responses.split(_FIELD)
+        stars = {numbers[at]: self._stars[numbers[at + 1]] for at in range(0, len(numbers), 2)}
+        annotations = [self._annotation(stars, *rating.split(_FIELD)) for rating in ratings.split(_RECORD)]
+        return without_line_ends(b'{"data":%b,"annotations":[%b]}\n' % (data, b",".join(annotations)))
+
+    def _annotation(
+        self,
+        stars: Mapping[bytes, _Made[bytes]],
+        annotator: bytes,
+        preference: bytes,
+        justification: bytes,
+        active_seconds: bytes,
+        *ratings: bytes,
+    ) -> bytes:
+        """Makes an annotation of its fields: of `ratings`, the ids of the responses and their scores, in turn."""
+        scores = dict(zip(ratings[::2], ratings[1::2], strict=True))
+        of_responses = [of_scores[scores[response]] for response, of_scores in stars.items() if response in scores]
+        results = [self._by[annotator], *filter(None, of_responses)]
+        if preference:
+            results.append(self._preferred[preference])
+        if justification:
+            results.append(_written("justification", justification))
+        return b'{"result":[%b],"lead_time":%b}' % (b",".join(results), active_seconds or b"null")
+
+
+def _stars(keys: Sequence[str], number: str, scores: bytes) -> bytes:
+    """Makes the results of the response of this number from all its scores; nothing if there are none."""
+    levels = orjson.loads(scores)
+    results = [
+        _result(f"{key}_{number}", f"response_{number}", "rating", rating=levels[key] + 1)
+        for key in keys
+        if key in levels
+    ]
+    return b",".join(results)
+
+
+def _preferred(preference: bytes) -> bytes:
+    return _result("preference", CONVERSATION, "choices", choices=[PREFERENCE_STATEMENTS[int(preference)]])
+
+
+def _written(name: str, text: bytes) -> bytes:
+    return _result(name, CONVERSATION, "textarea", text=[orjson.Fragment(text)])
+
+
+def _result(name: str, of: str, kind: str, **value: Any) -> bytes:
+    return orjson.dumps({"id": name, "from_name": name, "to_name": of, "type": kind, "value": value})

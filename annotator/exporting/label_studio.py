@@ -33,7 +33,7 @@ _RESPONSES = """
 _ANNOTATIONS = "n.submitted_at, n.preference, n.justification, n.active_seconds"
 _RATINGS = """
     SELECT n.task_id, string_agg(concat(
-        to_json(y.name), chr(31), n.preference, chr(31),
+        y.name, chr(31), n.preference, chr(31),
         CASE WHEN n.justification <> '' THEN to_json(n.justification)::text END, chr(31),
         n.active_seconds, chr(31), g.scores
     ), chr(30) ORDER BY n.id) AS listed
@@ -110,13 +110,14 @@ class _Lines:
     def line(self, task: bytes) -> bytes:
         data, responses, ratings, _ = task.split(_GROUP)
         numbers = responses.split(_FIELD)
-        stars = {numbers[at]: self._stars[numbers[at + 1]] for at in range(0, len(numbers), 2)}
-        annotations = [self._annotation(stars, *rating.split(_FIELD)) for rating in ratings.split(_RECORD)]
+        ids, stars = tuple(numbers[::2]), [self._stars[number] for number in numbers[1::2]]
+        annotations = [self._annotation(ids, stars, *rating.split(_FIELD)) for rating in ratings.split(_RECORD)]
         return without_line_ends(b'{"data":%b,"annotations":[%b]}\n' % (data, b",".join(annotations)))
 
     def _annotation(
         self,
-        stars: Mapping[bytes, _Made[bytes]],
+        ids: tuple[bytes, ...],
+        stars: Sequence[_Made[bytes]],
         annotator: bytes,
         preference: bytes,
         justification: bytes,
@@ -124,9 +125,13 @@ class _Lines:
         *ratings: bytes,
     ) -> bytes:
         """Makes an annotation of its fields: of `ratings`, the ids of the responses and their scores, in turn."""
-        scores = dict(zip(ratings[::2], ratings[1::2], strict=True))
-        of_responses = [of_scores[scores[response]] for response, of_scores in stars.items() if response in scores]
-        results = [self._by[annotator], *filter(None, of_responses)]
+        scores = ratings[1::2]
+        if ratings[::2] != ids:  # as where somebody has rated only some
+            by_response = dict(zip(ratings[::2], scores, strict=True))
+            stars = [of_scores for response, of_scores in zip(ids, stars, strict=True) if response in by_response]
+            scores = tuple(by_response[response] for response in ids if response in by_response)
+        results = [self._by[annotator]]
+        results += filter(None, map(dict.__getitem__, stars, scores))
         if preference:
             results.append(self._preferred[preference])
         if justification:

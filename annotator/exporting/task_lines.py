@@ -31,7 +31,7 @@ annotations AS MATERIALIZED (
     WHERE n.assignment_id = ANY(ARRAY(SELECT id FROM assignments)) AND n.is_current
 ),
 raters AS MATERIALIZED (
-    SELECT user_id, name FROM annotator_pseudonym
+    SELECT user_id, to_json(name) AS name FROM annotator_pseudonym
     WHERE project_id = %s AND user_id = ANY(ARRAY(SELECT annotator_id FROM assignments))
 ),
 chosen AS MATERIALIZED ({chosen})
@@ -71,9 +71,10 @@ class Reading:
     `row` is the one value of a task's row, made of its table `t`, its consensus `c` and current adjudication `a` (both
     null where there is none), the columns of `responses`, and those of `sets`. `responses` are columns made of all
     responses `r` of a task; `labels` joins something else to each of these. Each of the `sets`, by its name, selects a
-    row for each `task_id`, with the column `listed`, from `annotations` and from `raters`, the pseudonyms by `user_id`;
-    its values are those of its parameters. The annotations are the current ones, with the columns of `n` that
-    `annotations` names, their `id`, and the `task_id`, `annotator_id` and `counts` of their assignments.
+    row for each `task_id`, with the column `listed`, from `annotations` and from `raters`, which have the pseudonym as
+    JSON for each `user_id`; its values are those of its parameters. The annotations are the current ones, with the
+    columns of `n` that `annotations` names, their `id`, and the `task_id`, `annotator_id` and `counts` of their
+    assignments.
     """
 
     row: str

@@ -35,24 +35,27 @@ def copied(
     task: str,
     among: Sequence[int] | None = None,
     sparse: bool = False,
+    at_once: int = 0,
 ) -> Lines:
     """Returns the rows of a `values_list` query as JSON, a part of the project's tasks at a time.
 
     `names` are the names of its columns, and `task` is the field that leads to a row's task. The query may be one of
-    few tasks already, `among`, which are no parts then. Of `sparse` rows, fields that are null are left out. The rows
-    of a task are of one moment, those of different tasks need not be.
+    few tasks already, `among`, which are no parts then. Of `sparse` rows, fields that are null are left out. A part has
+    `at_once` tasks, if that is named. The rows of a task are of one moment, those of different tasks need not be.
     """
-    lines = _lines(project, rows, names, task=task if among is None else None)
+    lines = _lines(project, rows, names, task=task if among is None else None, at_once=at_once)
     # json_strip_nulls would read the texts of every row once more.
     return Lines(map(_without_nulls, lines) if sparse else lines)
 
 
-def _lines(project: Project, rows: QuerySet[Any, Any], names: Sequence[str], *, task: str | None) -> Iterator[bytes]:
+def _lines(
+    project: Project, rows: QuerySet[Any, Any], names: Sequence[str], *, task: str | None, at_once: int
+) -> Iterator[bytes]:
     def of_part(first: int, end: int) -> Select:
         return _select(rows.filter(**{f"{task}__gte": first, f"{task}__lt": end}), names)
 
     with suppress(EmptyResultSet):  # the query's own conditions exclude everything
-        lines = copied_in_parts(project, of_part) if task else copied_lines(*_select(rows, names))
+        lines = copied_in_parts(project, of_part, at_once=at_once) if task else copied_lines(*_select(rows, names))
         yield from map(without_line_ends, lines)
 
 

@@ -94,7 +94,7 @@ _FIELDS, _IN_RATINGS = frozenset(SubmissionSerializer().fields), frozenset(Ratin
 
 def _validated(body: Any) -> dict[str, Any]:
     names, in_ratings = _FIELDS, _IN_RATINGS
-    if type(body) is dict:
+    if isinstance(body, dict):
         ratings = body.get("ratings")
         objects = [rating for rating in ratings if isinstance(rating, dict)] if isinstance(ratings, list) else []
         names, in_ratings = _FIELDS.intersection(body), _IN_RATINGS.intersection(chain.from_iterable(objects))

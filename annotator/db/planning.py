@@ -1,4 +1,7 @@
-"""Has PostgreSQL read by its indexes where it would expect whole tables to be quicker, and would be wrong."""
+"""Has PostgreSQL read by its indexes where it would expect whole tables to be quicker, and would be wrong.
+
+A block's statements look up each row, or join rows that indexes and sorting have put in order.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager

@@ -35,7 +35,7 @@ def copied(
     task: str,
     among: Sequence[int] | None = None,
     sparse: bool = False,
-    at_once: int = 0,
+    at_once: int | None = None,
 ) -> Lines:
     """Returns the rows of a `values_list` query as JSON, a part of the project's tasks at a time.
 
@@ -49,7 +49,7 @@ def copied(
 
 
 def _lines(
-    project: Project, rows: QuerySet[Any, Any], names: Sequence[str], *, task: str | None, at_once: int
+    project: Project, rows: QuerySet[Any, Any], names: Sequence[str], *, task: str | None, at_once: int | None
 ) -> Iterator[bytes]:
     def of_part(first: int, end: int) -> Select:
         return _select(rows.filter(**{f"{task}__gte": first, f"{task}__lt": end}), names)

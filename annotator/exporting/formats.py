@@ -19,6 +19,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 
 from annotator.exporting.columns import Row, Type
 from annotator.exporting.copied import Lines
+from annotator.exporting.parts import without_line_ends
 from annotator.exporting.spreadsheets import csv_of_cells
 from annotator.importing.decoders import PASSED_ON
 from annotator.models import Project
@@ -36,8 +37,6 @@ AT_ONCE = 100
 """Rows that are handed to the process that writes Parquet before what it has written is passed on."""
 _CHUNK = 1 << 18
 _BLOCK = 1 << 18
-_LINE_ENDS = {character.encode(): json.dumps(character)[1:-1].encode() for character in "\u0085\u2028\u2029"}
-"""Line ends that are valid within JSON texts. Readers that split a file into lines would break a row there."""
 _ENCODER = DjangoJSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
@@ -80,11 +79,7 @@ def _json(value: Any) -> bytes:
 
 
 def _line(row: Row) -> bytes:
-    line = _json(row)
-    if not line.isascii():
-        for character, escaped in _LINE_ENDS.items():
-            line = line.replace(character, escaped)
-    return line + b"\n"
+    return without_line_ends(_json(row)) + b"\n"
 
 
 def _blocks(lines: Iterable[bytes]) -> Iterator[bytes]:

@@ -46,7 +46,7 @@ def copied_in_parts(
     select: Callable[[int, int], Select],
     *,
     planned: Callable[[], AbstractContextManager[None]] = by_indexes_without_transaction,
-    at_once: int = 0,
+    at_once: int | None = None,
 ) -> Iterator[bytes]:
     """Yields what a statement selects, as `copied_lines` does, for one part of the project's tasks after the other.
 

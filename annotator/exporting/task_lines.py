@@ -40,25 +40,23 @@ LEFT JOIN (
     SELECT r.task_id, {responses} FROM annotator_response r {labels}
     WHERE r.task_id = ANY(ARRAY(SELECT id FROM chosen)) GROUP BY r.task_id
 ) responses ON responses.task_id = t.id
-LEFT JOIN (
-    SELECT * FROM annotator_consensus WHERE task_id = ANY(ARRAY(SELECT id FROM chosen))
-) c ON c.task_id = t.id
-LEFT JOIN (
-    SELECT * FROM annotator_adjudication WHERE is_current AND task_id = ANY(ARRAY(SELECT id FROM chosen))
-) a ON a.task_id = t.id
+{decisions}
 {sets}
 WHERE t.id = ANY(ARRAY(SELECT id FROM chosen)) {listed} ORDER BY t.id
+"""
+_DECISIONS = """
+LEFT JOIN (
+    SELECT * FROM annotator_consensus WHERE task_id = ANY(ARRAY(SELECT id FROM {tasks}))
+) c ON c.task_id = t.id
+LEFT JOIN (
+    SELECT * FROM annotator_adjudication WHERE is_current AND task_id = ANY(ARRAY(SELECT id FROM {tasks}))
+) a ON a.task_id = t.id
 """
 _SET = "LEFT JOIN ({rows}) {name} ON {name}.task_id = t.id"
 # So that the texts of other tasks are not read.
 _MEETING = """
     SELECT t.id FROM annotator_task t
-    LEFT JOIN (
-        SELECT * FROM annotator_consensus WHERE task_id = ANY(ARRAY(SELECT id FROM part))
-    ) c ON c.task_id = t.id
-    LEFT JOIN (
-        SELECT * FROM annotator_adjudication WHERE is_current AND task_id = ANY(ARRAY(SELECT id FROM part))
-    ) a ON a.task_id = t.id
+    {decisions}
     WHERE t.id = ANY(ARRAY(SELECT id FROM part)) AND {condition}
 """
 _ANNOTATED = "SELECT DISTINCT task_id AS id FROM annotations"
@@ -102,6 +100,7 @@ def task_lines(tasks: Selection, reading: Reading) -> Iterator[bytes]:
 
 def _select(tasks: Selection, exported: QuerySet[Task], reading: Reading) -> Select:
     sql, values = exported.values("id").query.sql_with_params()
+    meeting = _MEETING.format(decisions=_DECISIONS.format(tasks="part"), condition=tasks.condition)
     select = _SELECT.format(
         exported=sql,
         row=reading.row,
@@ -109,7 +108,8 @@ def _select(tasks: Selection, exported: QuerySet[Task], reading: Reading) -> Sel
         annotations=reading.annotations,
         labels=reading.labels,
         sets="\n".join(_SET.format(rows=rows, name=name) for name, (rows, _) in reading.sets.items()),
-        chosen=_ANNOTATED if tasks.listed_in else _MEETING.format(condition=tasks.condition),
+        decisions=_DECISIONS.format(tasks="chosen"),
+        chosen=_ANNOTATED if tasks.listed_in else meeting,
         listed=f"AND {tasks.listed_in}.listed IS NOT NULL" if tasks.listed_in else "",
     )
     of_sets = [value for _, of_set in reading.sets.values() for value in of_set]

@@ -114,14 +114,17 @@ def test_a_reader_who_leaves_frees_both_connections(project: Project, monkeypatc
     wait_for(lambda: copying() == 0, what="the end of the second connection")
 
 
-@pytest.mark.django_db(transaction=True)
-def test_rows_do_not_wait_for_a_part_that_takes_long_to_begin(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def first(project: Project, monkeypatch: pytest.MonkeyPatch) -> Task:
+    """Returns the first of two tasks, each of which is a part."""
     monkeypatch.setattr(parts, "FIRST", 1)
     first = make_task(project, "first")
     make_task(project, "second")
+    return first
 
+
+@pytest.mark.django_db(transaction=True)
+def test_rows_do_not_wait_for_a_part_that_takes_long_to_begin(project: Project, first: Task) -> None:
     def select(task: int, _end: int) -> parts.Select:
         return "SELECT to_json(%s) FROM pg_sleep(%s)", [task, 0 if task == first.pk else 2]
 
@@ -133,13 +136,7 @@ def test_rows_do_not_wait_for_a_part_that_takes_long_to_begin(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_reader_who_leaves_is_not_told_of_a_part_that_failed(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parts, "FIRST", 1)
-    first = make_task(project, "first")
-    make_task(project, "second")
-
+def test_a_reader_who_leaves_is_not_told_of_a_part_that_failed(project: Project, first: Task) -> None:
     def select(task: int, _end: int) -> parts.Select:
         return "SELECT to_json(1 / %s::integer)", [1 if task == first.pk else 0]
 

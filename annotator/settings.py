@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from annotator import limits
 from annotator.launch import environment
 from annotator.version import VERSION
 
@@ -57,7 +58,8 @@ EVALUATION_MAX_BYTES = environment.count("EVALUATION_MAX_BYTES", 200_000_000)
 WEB_STATEMENT_SECONDS = environment.number("WEB_STATEMENT_SECONDS", 30)
 WEB_FILE_STATEMENT_SECONDS = environment.number("WEB_FILE_STATEMENT_SECONDS", 900)
 # Django's own limit, the same for every address, has to admit what the limits by address admit.
-DATA_UPLOAD_MAX_MEMORY_SIZE = max(JSON_MAX_BYTES, FORM_MAX_BYTES)
+DATA_UPLOAD_MAX_MEMORY_SIZE = max(JSON_MAX_BYTES, FORM_MAX_BYTES, limits.LARGEST_FORM)
+DATA_UPLOAD_MAX_NUMBER_FIELDS = limits.MOST_FIELDS
 
 # How many proxies in front of us write X-Forwarded-For, each adding the address that called it. What anybody else
 # writes there is ignored: callers could give any address, and so evade the limits on wrong passwords.
@@ -365,8 +367,8 @@ SCORE_MODELS_KEPT = environment.number("SCORE_MODELS_KEPT", 2)  # in the memory 
 SCORE_PRECISION = environment.choice("SCORE_PRECISION", "auto", "float32", "bfloat16")
 
 # Imports: what one file may hold. Memory follows the bytes of a row, about 35 times as many while it is read -------
-IMPORT_MAX_TEXT = environment.number("IMPORT_MAX_TEXT", 1_000_000)  # characters
-IMPORT_MAX_MESSAGES = environment.number("IMPORT_MAX_MESSAGES", 1_000)  # of one conversation
+IMPORT_MAX_TEXT = environment.number("IMPORT_MAX_TEXT", limits.LONGEST_TEXT)  # characters
+IMPORT_MAX_MESSAGES = environment.number("IMPORT_MAX_MESSAGES", limits.MOST_MESSAGES)  # of one conversation
 IMPORT_MAX_ROW_BYTES = environment.number("IMPORT_MAX_ROW_BYTES", 4 << 20)
 IMPORT_MAX_ROWS = environment.number("IMPORT_MAX_ROWS", 10_000_000)
 IMPORT_MAX_FILE_BYTES = environment.number("IMPORT_MAX_FILE_BYTES", 10 << 30)  # once it is decompressed

@@ -9,7 +9,6 @@ from annotator.agreement import segment_ratings
 from annotator.agreement.array_parameters import array
 from annotator.agreement.pair_counts import Columns, Flag, Records
 from annotator.models import NEITHER_VALID, TIE
-from annotator.segmenting import MOST_SEGMENTS
 
 # OFFSET 0 keeps the subquery whole, so that it runs once per task and through the indexes: for some hundreds of tasks
 # the planner would otherwise read whole tables. The send functions write big-endian numbers, in the order of _FIELDS.
@@ -179,7 +178,7 @@ def _segments(tasks: Sequence[int], columns: Columns) -> tuple[Records, Records]
     # A negative number for each segment of a response of this batch, far below those of ranked responses.
     _, response = np.unique([one.response for one in rated], return_inverse=True)
     segment = np.concatenate([np.arange(size) for size in sizes])
-    records["response"] = _FIRST_SEGMENT - np.repeat(response, sizes) * MOST_SEGMENTS - segment
+    records["response"] = _FIRST_SEGMENT - np.repeat(response, sizes) * max(sizes) - segment
     place = columns.attributes.index(columns.aspects[0])
     records["values"][:, place : place + len(columns.aspects)] = np.concatenate([one.scores for one in rated])
     return rows, records

@@ -10,6 +10,7 @@ from annotator.annotation.completeness import (
     check_complete,
     check_scores,
     safety_errors,
+    written_fault,
 )
 from annotator.annotation.content import ResponseRating, Submission
 from annotator.annotation.cuts import (
@@ -19,6 +20,7 @@ from annotator.annotation.cuts import (
     change_cuts,
     cuts_of,
     from_parts,
+    require_room,
     responses_to_rate,
     with_segments,
 )
@@ -63,6 +65,7 @@ __all__ = [
     "next_rating",
     "previous_rating",
     "report",
+    "require_room",
     "responses_to_rate",
     "safety_errors",
     "save_draft",
@@ -72,4 +75,5 @@ __all__ = [
     "submit_own",
     "undo_skip",
     "with_segments",
+    "written_fault",
 ]

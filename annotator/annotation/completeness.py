@@ -1,14 +1,15 @@
 """Checks that a rating answers everything that its project asks, on its scale."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from django.utils.translation import gettext as _
 
 from annotator.annotation.content import ResponseRating, Submission
 from annotator.annotation.cuts import Cuts
 from annotator.annotation.segment_checks import MOST_NAMED, segment_errors
-from annotator.db.storable_text import LONGEST_EDIT, LONGEST_JUSTIFICATION, check_written, shown_name
+from annotator.db.storable_text import check_written, shown_name
+from annotator.limits import LONGEST_EDIT, LONGEST_JUSTIFICATION, LONGEST_WRITTEN
 from annotator.models import FEWEST_RANKED, LONGEST_ACTIVE_SECONDS, PREFERENCES, TIE, Project
 from annotator.models.public_ids import response_number
 from annotator.projects import languages
@@ -41,6 +42,8 @@ def check_complete(submission: Submission, *, project: Project, responses: Seque
     """
     _check_texts(submission)
     errors = _scale_errors(submission, project, responses)
+    if too_long := written_fault(submission.texts()):
+        errors.setdefault("ratings", []).append(too_long)
     for response in responses:
         rating = submission.ratings.get(response)
         if rating is None:
@@ -108,6 +111,15 @@ def _check_texts(submission: Submission) -> None:
             check_written(rating.feedback, f"{place}.feedback", longest=LONGEST_JUSTIFICATION)
             check_written(rating.edit, f"{place}.edit", longest=LONGEST_EDIT)
             check_written(rating.edit_summary, f"{place}.edit_summary", longest=LONGEST_JUSTIFICATION)
+
+
+def written_fault(texts: Iterable[str]) -> str:
+    """Returns what is wrong with the length of all that a rater wrote about a task together; empty if nothing is."""
+    count = sum(map(len, texts))
+    if count <= LONGEST_WRITTEN:
+        return ""
+    text = _("What you wrote about this task has %(count)s characters in all, and at most %(most)s can be stored.")
+    return text % {"count": count, "most": LONGEST_WRITTEN}
 
 
 def _says_nothing(submission: Submission) -> bool:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
@@ -56,6 +56,13 @@ class Submission:
     domain: str = ""
     language: str = ""
     active_seconds: float | None = field(default=None, compare=False)
+
+    def texts(self) -> Iterator[str]:
+        """Returns what the annotator wrote."""
+        yield self.justification
+        for rating in self.ratings.values():
+            yield from (rating.feedback, rating.edit, rating.edit_summary)
+            yield from (text for _start, _end, text in rating.comments)
 
     def content_hash(self) -> str:
         """Returns the hash by which a submission that is sent again is recognised.

@@ -11,9 +11,10 @@ from django.utils.translation import gettext as _
 from annotator import audit
 from annotator.assignment import responses_in_order
 from annotator.db.retries import in_transaction
+from annotator.limits import MOST_SEGMENTS
 from annotator.models import Assignment, ExpertRating, Label, Project, Response, Task
 from annotator.refusals import Refusal
-from annotator.segmenting import Range, Unit, cut, partition, partition_by_texts, ranges
+from annotator.segmenting import NotAPartition, Range, Unit, cut, partition, partition_by_texts, ranges
 
 Cuts = Mapping[int, Sequence[Range]]
 """The segments of responses, by their ids."""
@@ -23,9 +24,11 @@ def cuts_of(project: Project, task: Task, responses: Sequence[Response]) -> dict
     """Returns the segments of each response, or nothing if the project rates no segments."""
     if not project.aspects():
         return {}
-    for response in responses:
-        if response.segments is None:
-            _cut_once(response, Unit(project.segment_unit), task.language)
+    if uncut := [response for response in responses if response.segments is None]:
+        # All are rated on one page: those that are cut here share what the others leave of its room.
+        room = MOST_SEGMENTS - sum(len(response.segments or ()) for response in responses)
+        for response in uncut:
+            _cut_once(response, Unit(project.segment_unit), task.language, most=max(1, room // len(uncut)))
     return {response.pk: ranges(response.segments) for response in responses}
 
 
@@ -40,10 +43,19 @@ def with_segments(assignment: Assignment, responses: list[Response]) -> list[Res
     return responses
 
 
-def _cut_once(response: Response, unit: Unit, language: str) -> None:
-    """Stores a cut, or takes over the one that somebody else has stored meanwhile."""
+def require_room(counts: Sequence[int]) -> None:
+    """Checks the numbers of segments of a task's responses. Raises NotAPartition if they are too many together."""
+    if sum(counts) > MOST_SEGMENTS:
+        raise NotAPartition(
+            _("The responses have %(count)s segments together, and at most %(most)s are accepted. Join some of them.")
+            % {"count": sum(counts), "most": MOST_SEGMENTS}
+        )
+
+
+def _cut_once(response: Response, unit: Unit, language: str, *, most: int) -> None:
+    """Stores a cut of at most so many segments, or takes over the one that somebody else has stored meanwhile."""
     while response.segments is None:
-        pairs = [list(segment) for segment in cut(response.text, unit, language=language)]
+        pairs = [list(segment) for segment in cut(response.text, unit, language=language, most=most)]
         if not response.store_first_segments(pairs):
             response.refresh_from_db(fields=["text", "segments"])
 
@@ -65,7 +77,7 @@ def change_cuts(task_id: int, cuts: Mapping[int, Sequence[Sequence[int]] | Seque
     """Gives responses of a task that nobody has rated other segments, by response id, as ranges or as texts.
 
     Raises:
-        NotAPartition: segments do not divide a response's text.
+        NotAPartition: segments do not divide a response's text, or the task has too many of them.
         InUse: the task has ratings or labels of its segments, or somebody holds it, or it is a gold task.
         Response.DoesNotExist: a response is another task's.
     """
@@ -86,6 +98,7 @@ def change_cuts(task_id: int, cuts: Mapping[int, Sequence[Sequence[int]] | Seque
         response.save(update_fields=["segments"])
         # What a model has said of the former segments is about none of these; the next pass scores them.
         response.model_scores.exclude(segment_scores=None).update(segment_scores=None)
+    require_room([len(response.segments or ()) for response in task.responses.all()])
     audit.record("task.recut", f"task {task.external_id}", project=task.project, responses=len(cuts))
     return task
 

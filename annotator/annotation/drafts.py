@@ -12,14 +12,13 @@ from annotator.background import pacing
 from annotator.db.retries import in_transaction
 from annotator.db.statements import Statement
 from annotator.db.storable_text import require_storable_form
+from annotator.limits import LARGEST_DRAFT
 from annotator.models import Assignment, Draft
 from annotator.refusals import Refusal
 
 KEPT = timedelta(days=90)
 """How long a form is kept for an annotator whose lease has run out, and who may get the task again."""
 FORGOTTEN_AT_ONCE = 1_000
-MOST_BYTES = 1 << 20
-"""The most that a form's names and values may hold. The longest written answers on a few responses are less."""
 
 
 class DraftTooLarge(Refusal):
@@ -30,15 +29,15 @@ class DraftTooLarge(Refusal):
 
 
 def check_draft(form: Mapping[str, object]) -> None:
-    """Checks that the form can be stored and is no larger than MOST_BYTES.
+    """Checks that the form can be stored and is no larger than LARGEST_DRAFT.
 
     Raises:
         UnstorableText: PostgreSQL cannot store one of its texts.
-        DraftTooLarge: it is larger than MOST_BYTES.
+        DraftTooLarge: it is larger than LARGEST_DRAFT.
     """
     require_storable_form(form)
     size = sum(len(name.encode()) + len(str(value).encode()) for name, value in form.items())
-    if size > MOST_BYTES:
+    if size > LARGEST_DRAFT:
         raise DraftTooLarge(_("The form is too large to save. Shorten what you wrote."))
 
 

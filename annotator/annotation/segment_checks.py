@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from django.utils.translation import gettext as _
 
 from annotator.annotation.content import ResponseRating
-from annotator.db.storable_text import LONGEST_NOTE, fault_in, shown_name
+from annotator.db.storable_text import fault_in, shown_name
+from annotator.limits import LONGEST_NOTE, MOST_COMMENTS
 from annotator.models import Attribute
 from annotator.segmenting import Range
 
-MOST_COMMENTS = 200
 MOST_NAMED = 5
 """Mistakes of one kind that an answer lists: it need not be as long as what was sent."""
 

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from annotator import consensus
 from annotator.annotation.completeness import IncompleteRating, check_complete
 from annotator.annotation.content import Submission
-from annotator.annotation.cuts import Cuts, cuts_of
+from annotator.annotation.cuts import Cuts, cuts_of, require_room
 from annotator.annotation.recorded_refusals import Refused, entry_about
 from annotator.assignment import (
     ENTITLEMENT,
@@ -166,7 +166,18 @@ def _cuts(task: Task, submission: Submission) -> Cuts:
             cuts[response.pk] = partition(response.text, rating.cut)
         except NotAPartition as wrong:
             raise IncompleteRating({place: [str(wrong)]}) from wrong
+    _require_room(submission, cuts)
     return cuts
+
+
+def _require_room(submission: Submission, cuts: Cuts) -> None:
+    """Raises IncompleteRating if the annotator has cut the responses into too many segments together."""
+    if not any(rating.cut for rating in submission.ratings.values()):
+        return
+    try:
+        require_room([len(cut) for cut in cuts.values()])
+    except NotAPartition as wrong:
+        raise IncompleteRating({"ratings": [str(wrong)]}) from wrong
 
 
 def _require_changed(submission: Submission) -> None:

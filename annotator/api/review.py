@@ -20,7 +20,7 @@ from annotator.api.resources import Resource
 from annotator.api.segment_fields import SegmentsField, shown_scores, shown_segments
 from annotator.api.serializers import LeasedResponseSerializer, MessageSerializer, RatingOutSerializer, shown_rating
 from annotator.db.clock import database_now
-from annotator.db.storable_text import LONGEST_NOTE
+from annotator.limits import LONGEST_NOTE
 from annotator.models import Adjudication, Task, Verdict
 from annotator.models import Response as TaskResponse
 from annotator.models.public_ids import response_number

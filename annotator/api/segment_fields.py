@@ -10,11 +10,9 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from annotator.annotation.segment_checks import MOST_COMMENTS
+from annotator.limits import MOST_ATTRIBUTES, MOST_COMMENTS, MOST_SEGMENTS
 from annotator.models import HIGHEST_SCORE
-from annotator.segmenting import MOST_SEGMENTS, Range
-
-MOST_ASPECTS = 20
+from annotator.segmenting import Range
 
 
 class SegmentSerializer(serializers.Serializer[Any]):
@@ -70,7 +68,7 @@ class SegmentsField(serializers.Field[Any, Any, Any, Any]):
             if type(index) is not int or index in by_index or not 0 <= index < len(data):
                 self.fail("indexes", last=len(data) - 1)
             if not _are_scores(scores):
-                self.fail("scores", number=number, most=MOST_ASPECTS)
+                self.fail("scores", number=number, most=MOST_ATTRIBUTES)
             by_index[index] = scores
         return tuple(by_index[index] for index in range(len(data)))
 
@@ -79,7 +77,7 @@ class SegmentsField(serializers.Field[Any, Any, Any, Any]):
 
 
 def _are_scores(scores: Any) -> bool:
-    if not isinstance(scores, dict) or len(scores) > MOST_ASPECTS:
+    if not isinstance(scores, dict) or len(scores) > MOST_ATTRIBUTES:
         return False
     # Not isinstance: a truth value is an integer for Python.
     return all(score is None or type(score) is int for score in scores.values())

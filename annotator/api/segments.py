@@ -15,9 +15,9 @@ from annotator.annotation import change_cuts, cuts_of
 from annotator.api.fields import KnownFields, ResponseIdField
 from annotator.api.resources import Resource
 from annotator.api.segment_fields import SegmentSerializer, shown_segments
+from annotator.limits import MOST_SEGMENTS
 from annotator.models import Response as TaskResponse
 from annotator.models import Task
-from annotator.segmenting import MOST_SEGMENTS
 
 
 @extend_schema_field(

@@ -7,6 +7,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from annotator.limits import LONGEST_NOTE
 from annotator.refusals import Refusal
 
 
@@ -20,13 +21,6 @@ class Fault:
 
 NUL = gettext_noop("a NUL character")
 HALF_A_PAIR = gettext_noop("half a character pair")
-
-
-LONGEST_JUSTIFICATION = 20_000
-LONGEST_EDIT = 50_000
-"""Most characters of a better version of a response."""
-LONGEST_NOTE = 5_000
-"""Most characters of a note, a comment or a reason."""
 
 
 class UnstorableText(Refusal):

@@ -7,8 +7,9 @@ from django import forms
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from annotator.limits import MOST_ANNOTATORS
 from annotator.models import Project, Rubric, User
-from annotator.models.project import MOST_ANNOTATORS, WIDEST
+from annotator.models.project import WIDEST
 from annotator.projects.guidelines import template
 from annotator.projects.preset_rubrics import DEFAULT_RUBRIC
 from annotator.projects.presets import LEVELS, NUMBERS, OWN, OWN_TITLE, PRESETS

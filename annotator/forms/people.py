@@ -7,7 +7,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotator.db.storable_text import LONGEST_NOTE
+from annotator.limits import LONGEST_NOTE
 from annotator.models import MOST_PLACES, Membership, Project, Role, User
 from annotator.projects import invitation_mails, members
 from annotator.projects.invitations import DAYS, LARGEST_QUOTA, LONGEST_NAME, MOST_DAYS, UnusableInvitation, Wish

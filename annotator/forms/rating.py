@@ -9,11 +9,11 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotator.annotation import ResponseRating, Submission, asks_for_ranking, safety_errors
-from annotator.db.storable_text import LONGEST_EDIT, LONGEST_JUSTIFICATION
+from annotator.annotation import ResponseRating, Submission, asks_for_ranking, safety_errors, written_fault
 from annotator.forms.language_field import LanguageField
 from annotator.forms.ranking import Place, places, rank_field, rank_name, ranking, refuse_unranked
 from annotator.forms.segments import SegmentTable
+from annotator.limits import LONGEST_EDIT, LONGEST_JUSTIFICATION
 from annotator.models import LONGEST_ACTIVE_SECONDS, NEITHER_VALID, TIE, Attribute, Project, Response, UnsafeCategory
 
 Texts = dict[int, str | Promise]
@@ -95,6 +95,10 @@ class RatingForm(forms.Form):
                 self.add_error(f"unsafe-{response.public_id}", text)
             self._check_edit(letter, response)
         refuse_unranked(self, self.responses, ascii_uppercase)
+        written = [str(self.cleaned_data.get(name, "")) for name in self.fields if _is_written(name)]
+        comments = [row.comment for table in self.tables for row in table.rows]
+        if fault := written_fault([*written, *comments]):
+            self.add_error("justification", fault)
         for table in self.tables:
             if fault := table.fault():
                 self.add_error(None, forms.ValidationError(fault, code=table.id))
@@ -212,6 +216,10 @@ class RatingForm(forms.Form):
             cut=table.own_cut() if table else (),
             comments=table.comments() if table else (),
         )
+
+
+def _is_written(name: str) -> bool:
+    return name == "justification" or name.startswith("written-")
 
 
 def likert(attribute: Attribute, letter: str) -> forms.TypedChoiceField:

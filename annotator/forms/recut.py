@@ -5,6 +5,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from annotator.annotation import require_room
 from annotator.forms.rating import RatingForm
 from annotator.forms.segments import SegmentTable, cut_value
 from annotator.segmenting import CannotRecut, Range, joined, split
@@ -22,6 +23,7 @@ def recut(
 
     Raises:
         CannotRecut: there is no such segment, or it cannot be joined or divided so.
+        NotAPartition: the task has as many segments as it may have.
     """
     table, index = _named(form, join or divide)
     if join:
@@ -29,6 +31,7 @@ def recut(
         sources: list[Sequence[int]] = [[place] for place in range(len(table.cut))]
         sources[index : index + 2] = [[index, index + 1]]
     else:
+        require_room([1, *(len(one.cut) for one in form.tables)])
         cut = split(table.cut, table.response.text, at=_position(table, index, quote))
         sources = [[place] for place in range(len(table.cut))]
         sources.insert(index, [index])

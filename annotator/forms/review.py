@@ -9,10 +9,10 @@ from django.utils.translation import gettext_lazy
 
 from annotator.annotation import asks_for_ranking
 from annotator.consensus import half_up
-from annotator.db.storable_text import LONGEST_NOTE
 from annotator.forms.ranking import Place, filled_ranks, places, rank_field, rank_name, ranking, refuse_unranked
 from annotator.forms.rating import likert, preference_field
 from annotator.forms.segments import SegmentTable, filled_segments
+from annotator.limits import LONGEST_NOTE
 from annotator.models import Adjudication, Label, Project, Response, Verdict
 from annotator.models.public_ids import response_number
 from annotator.review.segment_sheets import SegmentSheet

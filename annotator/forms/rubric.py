@@ -11,16 +11,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotator.forms.rating import likert
+from annotator.limits import LONGEST_DESCRIPTION, LONGEST_KEY, LONGEST_NAME, MOST_ATTRIBUTES
 from annotator.models import Attribute
-from annotator.projects.rubrics import (
-    LONGEST_DESCRIPTION,
-    LONGEST_KEY,
-    LONGEST_NAME,
-    LONGEST_RUBRIC_NAME,
-    MOST_ATTRIBUTES,
-    AttributeText,
-    RubricText,
-)
+from annotator.projects.rubrics import LONGEST_RUBRIC_NAME, AttributeText, RubricText
 
 _ROW = re.compile(r"a\d{1,4}")
 

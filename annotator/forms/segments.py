@@ -12,13 +12,13 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from annotator.limits import LONGEST_QUOTE
 from annotator.models import Attribute, Label, Response
 from annotator.review.segment_sheets import OTHERWISE, SegmentSheet
 from annotator.segmenting import NotAPartition, Range, partition, ranges
 
 DOES_NOT_APPLY = "–"
 _DASHES = {DOES_NOT_APPLY, "-", "x", "X"}
-LONGEST_QUOTE = 2_000
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 from annotator.importing.field_checks import BadRow, check_messages, required, shown, storable_text
 from annotator.importing.prompts import Message, messages_from_prompt
+from annotator.limits import MOST_PARTS
 
 ROLES = {
     "system": "system",
@@ -60,6 +61,8 @@ def _text_of_parts(content: Any, name: str) -> Any:
     """Returns the text of a content that is written as a list of parts; any other content as it is."""
     if not isinstance(content, list):
         return content
+    if len(content) > MOST_PARTS:
+        raise BadRow(f"{name} has {len(content):,} parts, and at most {MOST_PARTS:,} are accepted: join them", name)
     for part in content:
         if not isinstance(part, dict) or not isinstance(part.get("text"), str):
             raise BadRow(f"{name} holds {shown(part)}: only texts can be rated", name)

@@ -12,11 +12,10 @@ from django.conf import settings
 
 from annotator.db.json_values import DEEPEST, NestedTooDeeply, TooManyValues, texts_and_numbers
 from annotator.db.storable_text import NUL, fault_in
-from annotator.models.project import MOST_ANNOTATORS
+from annotator.limits import MOST_ANNOTATORS, MOST_RESPONSES, MOST_SEGMENTS
 
 MOST_VALUES = 10_000
 """The most values that the metadata of one row may hold, at all levels together."""
-MOST_RESPONSES = 26
 _REPR = Repr()
 _REPR.maxlevel, _REPR.maxstring, _REPR.maxother, _REPR.maxlong = 2, 60, 60, 60
 
@@ -66,6 +65,16 @@ def check_responses(count: int) -> None:
     if count > MOST_RESPONSES:
         raise BadRow(
             f"the task has {count:,} responses, and at most {MOST_RESPONSES} are accepted: split it into several tasks",
+            "responses",
+        )
+
+
+def check_segments(count: int) -> None:
+    """The segments of all responses are rated on one page."""
+    if count > MOST_SEGMENTS:
+        raise BadRow(
+            f"the responses have {count:,} segments together, and at most {MOST_SEGMENTS:,} are accepted: join some of "
+            "them, or split the task into several",
             "responses",
         )
 

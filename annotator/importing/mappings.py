@@ -14,9 +14,10 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from annotator.db.storable_text import fault_in
-from annotator.importing.field_checks import MOST_RESPONSES, BadRow, shown, storable_text
+from annotator.importing.field_checks import BadRow, shown, storable_text
 from annotator.importing.prompts import messages_from_prompt
 from annotator.importing.sources import MOST_COLUMNS, RawRow
+from annotator.limits import MOST_RESPONSES
 from annotator.refusals import Refusal
 
 LONGEST_COLUMN = 200

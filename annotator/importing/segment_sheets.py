@@ -13,6 +13,7 @@ from annotator.importing.rows import (
     SegmentLabel,
     SegmentSheet,
 )
+from annotator.limits import MOST_SEGMENTS
 from annotator.models import Project, Response, Task
 from annotator.segmenting import NotAPartition, partition, ranges
 
@@ -58,6 +59,7 @@ def _filled(project: Project, placed: Placed, sheet: SegmentSheet, responses: Se
             what = f"the segments of the response {shown(name)} differ from those that are stored"
             raise _DoesNotFit(f"{what}, and the project does not let annotators change them")
         said[response.position] = SegmentLabel(sheet.aspects, given.scores, cut)
+    _check_count(responses, by_name, sheet.responses)
     _cut(responses, by_name, sheet.responses)
     row = placed.row
     if sheet.rater:
@@ -76,6 +78,16 @@ def _check_texts(response: Response, name: str, given: GivenSegments) -> None:
         if text not in (None, stored):
             what = f"segment {number} of the response {shown(name)} is {shown(text)}"
             raise _DoesNotFit(f"{what}, and the stored text has {shown(stored)} there")
+
+
+def _check_count(
+    responses: Sequence[Response], by_name: Mapping[str, Response], given: Mapping[str, GivenSegments]
+) -> None:
+    """Refuses a first cut that leaves the task with too many segments in all."""
+    first = {by_name[name].pk: len(one.cut) for name, one in given.items() if by_name[name].segments is None}
+    count = sum(first.get(response.pk, len(response.segments or ())) for response in responses)
+    if first and count > MOST_SEGMENTS:
+        raise _DoesNotFit(f"the task would have {count:,} segments, and at most {MOST_SEGMENTS:,} are accepted")
 
 
 def _cut(responses: Sequence[Response], by_name: Mapping[str, Response], given: Mapping[str, GivenSegments]) -> None:

@@ -37,7 +37,7 @@ from annotator.models.rater import ImportedRater, Pseudonym
 from annotator.models.releases import Release, ReleaseTask
 from annotator.models.review import Adjudication, Exclusion, UnlikelyAnnotation, Verdict
 from annotator.models.rubric import Attribute, Rubric
-from annotator.models.scores import FEWEST_LEVELS, HIGHEST_SCORE, MOST_LEVELS
+from annotator.models.scores import HIGHEST_SCORE
 from annotator.models.task import Response, Task
 from annotator.models.token import Scope, Token, every_scope
 from annotator.models.user import User
@@ -45,12 +45,10 @@ from annotator.models.webhooks import LONGEST_URL, QueueOutage, Webhook, Webhook
 from annotator.models.words import StaleWords, TaskWords
 
 __all__ = [
-    "FEWEST_LEVELS",
     "FEWEST_RANKED",
     "HIGHEST_SCORE",
     "LONGEST_ACTIVE_SECONDS",
     "LONGEST_URL",
-    "MOST_LEVELS",
     "MOST_PLACES",
     "NEITHER_VALID",
     "PREFERENCES",

@@ -16,6 +16,7 @@ from django.db.models.functions import Coalesce
 from django.utils.module_loading import import_string
 from django.utils.translation import gettext_lazy as _
 
+from annotator.limits import MOST_ANNOTATORS
 from annotator.models.domains import LONGEST_DOMAIN, names_of_domains
 from annotator.models.rubric import RUBRIC_SECONDS, Attribute, Rubric, attributes_of
 from annotator.models.scores import HIGHEST_SCORE
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from annotator.models.user import User
 
 
-MOST_ANNOTATORS = 25
 """The most annotators that one task may ask for."""
 WIDEST = HIGHEST_SCORE
 """The widest spread: that between the lowest and the highest level of the longest scale."""

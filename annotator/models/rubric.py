@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from annotator.models.scores import FEWEST_LEVELS, MOST_LEVELS
+from annotator.limits import FEWEST_LEVELS, MOST_LEVELS
 
 if TYPE_CHECKING:
     from annotator.models.user import User

@@ -10,8 +10,8 @@ from typing import Any
 from django.db import models
 from django.db.models import Func
 
-FEWEST_LEVELS, MOST_LEVELS = 2, 7
-"""The levels that an attribute may have. Scores count them from 0."""
+from annotator.limits import MOST_LEVELS
+
 HIGHEST_SCORE = MOST_LEVELS - 1
 
 # Strict mode: lax mode would unwrap a nested array, and the numbers in it would pass.

@@ -9,8 +9,8 @@ from django.utils.translation import gettext as _
 
 from annotator import assignment, audit
 from annotator.consensus import ProtocolPreview, protocol_preview
+from annotator.limits import MOST_ANNOTATORS
 from annotator.models import Project, Rubric, User
-from annotator.models.project import MOST_ANNOTATORS
 from annotator.projects import members, rubrics
 from annotator.projects.guidelines import publish_guidelines
 from annotator.projects.preset_rubrics import DEFAULT_RUBRIC

@@ -15,14 +15,21 @@ from django.utils.translation import gettext as _
 
 from annotator import assignment, audit
 from annotator.db.storable_text import fault_in
-from annotator.models import FEWEST_LEVELS, MOST_LEVELS, Attribute, Project, Rubric, Tally, Task, User
+from annotator.limits import (
+    FEWEST_LEVELS,
+    LONGEST_DESCRIPTION,
+    LONGEST_KEY,
+    LONGEST_LEVEL,
+    LONGEST_NAME,
+    MOST_ATTRIBUTES,
+    MOST_CHECKS,
+    MOST_LEVELS,
+)
+from annotator.models import Attribute, Project, Rubric, Tally, Task, User
 from annotator.projects.archive import require_in_use
 from annotator.projects.settings_check import is_rated
 from annotator.refusals import Refusal
 
-MOST_ATTRIBUTES = 20
-MOST_CHECKS = 12
-LONGEST_KEY, LONGEST_NAME, LONGEST_DESCRIPTION, LONGEST_LEVEL = 50, 60, 2_000, 300
 LONGEST_RUBRIC_NAME = 120
 LARGEST_WEIGHT = 100.0
 _RUBRIC_KEY, _KEY = re.compile(r"[a-z0-9][a-z0-9_-]*"), re.compile(r"[a-z][a-z0-9_]*")

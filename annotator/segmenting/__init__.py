@@ -7,8 +7,6 @@ and compares cuts; `replacements` moves them when their text changes. Nothing he
 
 from annotator.segmenting.cutting import Unit, cut
 from annotator.segmenting.ranges import (
-    LONGEST_TEXT,
-    MOST_SEGMENTS,
     NotAPartition,
     Range,
     from_starts,
@@ -30,8 +28,6 @@ from annotator.segmenting.recutting import (
 from annotator.segmenting.replacements import Replacement, WrongReplacements, moved, replaced
 
 __all__ = [
-    "LONGEST_TEXT",
-    "MOST_SEGMENTS",
     "CannotRecut",
     "DifferentTexts",
     "NotAPartition",

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import pairwise
 
+from annotator.limits import LONGEST_CUT_TEXT, MOST_SEGMENTS
 from annotator.segmenting.blocks import Block, Kind, blocks
-from annotator.segmenting.ranges import LONGEST_TEXT, Range, from_starts, grouped, whole
+from annotator.segmenting.ranges import Range, from_starts, grouped, whole
 from annotator.segmenting.sentences import sentence_starts
 from annotator.segmenting.steps import step_starts
 
@@ -22,17 +23,17 @@ class Unit(StrEnum):
     TEXT = "text"
 
 
-def cut(text: str, unit: Unit = Unit.SENTENCE, *, language: str = "") -> tuple[Range, ...]:
+def cut(text: str, unit: Unit = Unit.SENTENCE, *, language: str = "", most: int = MOST_SEGMENTS) -> tuple[Range, ...]:
     """Returns the ranges of the segments, which partition the text; an empty text has none.
 
     `language` is a code such as `de` or `pt-BR`; sentences are cut as in English without it. A text of more than
-    LONGEST_TEXT characters is one segment. Where a text has more than MOST_SEGMENTS, neighbours are joined.
+    LONGEST_CUT_TEXT characters is one segment. Where a text has more than `most`, neighbours are joined.
     """
-    if unit is Unit.TEXT or len(text) > LONGEST_TEXT:
+    if unit is Unit.TEXT or len(text) > LONGEST_CUT_TEXT:
         return whole(text)
     read = blocks(text)
     starts = step_starts(text, read) if unit is Unit.STEP else _sentence_starts(text, read, language=language)
-    return grouped(from_starts(text, _with_words(text, starts)[1:]))
+    return grouped(from_starts(text, _with_words(text, starts)[1:]), most=most)
 
 
 def _with_words(text: str, starts: Iterable[int]) -> list[int]:

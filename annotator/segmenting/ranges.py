@@ -12,12 +12,9 @@ from typing import NamedTuple
 
 from django.utils.translation import gettext as _
 
+from annotator.limits import LONGEST_CUT_TEXT, MOST_SEGMENTS
 from annotator.refusals import Refusal
 
-MOST_SEGMENTS = 5_000
-"""Most segments of one text."""
-LONGEST_TEXT = 200_000
-"""Most characters of a text that has more than one segment."""
 SHOWN = 40
 
 
@@ -120,10 +117,10 @@ def _check_size(text: str, count: int) -> None:
             _("The text has %(count)s segments, and at most %(most)s are accepted. Join some of them.")
             % {"count": count, "most": MOST_SEGMENTS}
         )
-    if len(text) > LONGEST_TEXT and count > 1:
+    if len(text) > LONGEST_CUT_TEXT and count > 1:
         raise NotAPartition(
             _("A text of more than %(most)s characters cannot be cut. Leave out its segments, or split the response.")
-            % {"most": LONGEST_TEXT}
+            % {"most": LONGEST_CUT_TEXT}
         )
 
 

@@ -7,8 +7,9 @@ from typing import TypeVar
 import regex
 from django.utils.translation import gettext as _
 
+from annotator.limits import MOST_SEGMENTS
 from annotator.refusals import Refusal
-from annotator.segmenting.ranges import MOST_SEGMENTS, Range
+from annotator.segmenting.ranges import Range
 
 LONGEST_CHARACTER = 64
 """Most code points of what readers see as one character. Longer ones can be split."""

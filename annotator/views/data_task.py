@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_POST
 from annotator import access, annotation
 from annotator.access import user_of
 from annotator.forms.segments import SegmentTable
-from annotator.importing.field_checks import MOST_RESPONSES
+from annotator.limits import MOST_RESPONSES
 from annotator.models import Adjudication, BulkChange, Label, Project, SkipReason, Task, UnsafeCategory, User, Verdict
 from annotator.pii.highlights import marks_of
 from annotator.projects.pseudonyms import Naming

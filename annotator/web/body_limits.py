@@ -7,6 +7,7 @@ import re
 
 from django.conf import settings
 
+from annotator.limits import LARGEST_FORM
 from annotator.web.error_answers import error_json, is_rest
 
 STRANGERS_MOST = 64_000
@@ -21,6 +22,9 @@ _IMPORTS = re.compile(r"/api/v1/projects/[^/]+/import(?:-jobs)?/|/projects/[^/]+
 _RUBRIC = re.compile(r"/projects/[^/]+/rubric/")
 _LISTS_OF_PEOPLE = re.compile(r"/projects/[^/]+/invitations/list/")
 _EVALUATIONS = re.compile(r"(?:/api/v1)?/projects/[^/]+/evaluation-jobs/")
+_RATINGS = re.compile(
+    r"/assignments/\d+/(?:submit|revise|draft|segments)/|/qualification/\d+/(?:draft/)?|/projects/[^/]+/review/[^/]+/"
+)
 
 
 def takes_files(path: str) -> bool:
@@ -33,6 +37,8 @@ def most_bytes(path: str) -> int:
         return int(settings.IMPORT_MAX_BYTES)
     if _EVALUATIONS.fullmatch(path):
         return int(settings.EVALUATION_MAX_BYTES)
+    if _RATINGS.fullmatch(path):
+        return max(int(settings.FORM_MAX_BYTES), LARGEST_FORM)
     return int(settings.JSON_MAX_BYTES if is_rest(path) else settings.FORM_MAX_BYTES)
 
 

@@ -11,7 +11,8 @@ from rest_framework.test import APIClient
 
 from annotator import annotation
 from annotator.annotation import IncompleteRating, ResponseRating, Submission
-from annotator.annotation.drafts import MOST_BYTES, DraftTooLarge
+from annotator.annotation.drafts import DraftTooLarge
+from annotator.limits import LARGEST_DRAFT
 from annotator.models import Draft, Project, QualificationRun, Task, User
 from annotator.refusals import Refusal
 from annotator.review import exclude, judge
@@ -108,20 +109,20 @@ def test_half_a_character_pair_names_no_project(db: None) -> None:
 def test_a_large_draft_is_refused(alice: Client, project: Project, cast: Cast) -> None:
     make_task(project)
     held = claimed(project, cast.alice)
-    answer = alice.post(f"/assignments/{held.pk}/draft/", {"justification": "x" * (MOST_BYTES + 1)})
+    answer = alice.post(f"/assignments/{held.pk}/draft/", {"justification": "x" * (LARGEST_DRAFT + 1)})
     assert (answer.status_code, Draft.objects.count()) == (413, 0)
 
 
 def test_small_drafts_do_not_add_up_to_a_large_one(project: Project, cast: Cast) -> None:
     make_task(project)
-    held, part = claimed(project, cast.alice), "x" * (MOST_BYTES // 2)
+    held, part = claimed(project, cast.alice), "x" * (LARGEST_DRAFT // 2)
     annotation.save_draft(held.pk, {"a": part}, changed=["a"], now=NOW)
     with pytest.raises(DraftTooLarge):
         annotation.save_draft(held.pk, {"b": part}, changed=["b"], now=NOW)
 
 
 def test_a_large_draft_of_the_test_is_refused(alice: Client, run: QualificationRun) -> None:
-    assert alice.post(f"/qualification/{run.pk}/draft/", {"a": "x" * (MOST_BYTES + 1)}).status_code == 413
+    assert alice.post(f"/qualification/{run.pk}/draft/", {"a": "x" * (LARGEST_DRAFT + 1)}).status_code == 413
 
 
 def test_a_rating_that_stands_for_good_takes_no_draft(alice: Client, project: Project, cast: Cast) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from annotator.importing.field_checks import BadRow
+from annotator.importing.field_checks import BadRow, check_responses, check_segments
 from annotator.importing.layouts import (
     argilla,
     comparisons,
@@ -110,12 +110,21 @@ def _parsed(raw: RawRow, rules: Rules) -> TaskRow | FlatRow | SegmentRow | Rejec
     if raw.values is None:
         return Rejected(raw.line, raw.error, raw.field)
     try:
-        return _reads(raw.values)(raw, raw.values, rules)
+        return _within_limits(_reads(raw.values)(raw, raw.values, rules))
     except BadRow as bad:
         return Rejected(raw.line, str(bad), bad.field)
     except RecursionError:
         # Strangers choose the nesting of a row, and one such row must not end the import.
         return Rejected(raw.line, "the row is nested too deeply")
+
+
+def _within_limits(row: TaskRow | FlatRow | SegmentRow) -> TaskRow | FlatRow | SegmentRow:
+    """Returns the row. Raises BadRow if it is a task of more responses or segments than the rating page carries."""
+    if isinstance(row, TaskRow):
+        check_responses(len(row.responses))
+        if any(response.segments for response in row.responses):
+            check_segments(sum(max(1, len(response.segments)) for response in row.responses))
+    return row
 
 
 def _reads(values: Mapping[str, Any]) -> Reads:

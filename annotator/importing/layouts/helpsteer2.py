@@ -22,8 +22,8 @@ from annotator.importing.prompts import messages_from_prompt
 from annotator.importing.rows import FlatRow, GivenPreference, ResponseRow, Rules, SegmentLabel, TaskRow
 from annotator.importing.segment_fields import lists_of_levels, segments_of
 from annotator.importing.sources import RawRow
+from annotator.limits import MOST_LEVELS
 from annotator.models.annotation import NEITHER_VALID, PREFERENCES, TIE
-from annotator.models.scores import MOST_LEVELS
 from annotator.segmenting import Range
 
 PREFERENCE_FIELDS = {

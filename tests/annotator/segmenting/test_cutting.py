@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from annotator.segmenting import LONGEST_TEXT, MOST_SEGMENTS, Range, Unit, cut, is_partition
+from annotator.limits import LONGEST_CUT_TEXT, MOST_SEGMENTS
+from annotator.segmenting import Range, Unit, cut, is_partition
 from annotator.segmenting.sentences import WINDOW, _starts_in
 from tests.annotator.segmenting.texts_cut_by_hand import (
     CUT_WRONGLY,
@@ -130,7 +131,7 @@ def test_what_makes_the_library_panic_stays_uncut() -> None:
 
 
 def test_a_text_beyond_the_limit_is_one_segment() -> None:
-    assert cut("One. " * LONGEST_TEXT) == (Range(0, 5 * LONGEST_TEXT),)
+    assert cut("One. " * LONGEST_CUT_TEXT) == (Range(0, 5 * LONGEST_CUT_TEXT),)
 
 
 def test_neighbours_are_joined_where_there_are_too_many_segments() -> None:

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from annotator.limits import LONGEST_CUT_TEXT, MOST_SEGMENTS
 from annotator.segmenting import (
-    LONGEST_TEXT,
-    MOST_SEGMENTS,
     NotAPartition,
     Range,
     is_partition,
@@ -95,11 +94,11 @@ def test_as_many_ranges_as_are_allowed_are_taken() -> None:
 
 
 def test_a_text_that_is_too_long_is_not_cut() -> None:
-    assert "cannot be cut" in refusal([[0, 1], [1, LONGEST_TEXT + 1]], "a" * (LONGEST_TEXT + 1))
+    assert "cannot be cut" in refusal([[0, 1], [1, LONGEST_CUT_TEXT + 1]], "a" * (LONGEST_CUT_TEXT + 1))
 
 
 def test_a_text_that_is_too_long_may_be_one_segment() -> None:
-    assert partition("a" * (LONGEST_TEXT + 1), [[0, LONGEST_TEXT + 1]]) == (Range(0, LONGEST_TEXT + 1),)
+    assert partition("a" * (LONGEST_CUT_TEXT + 1), [[0, LONGEST_CUT_TEXT + 1]]) == (Range(0, LONGEST_CUT_TEXT + 1),)
 
 
 def test_a_refusal_says_to_which_field_it_belongs() -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from annotator.limits import MOST_SEGMENTS
 from annotator.segmenting import (
-    MOST_SEGMENTS,
     CannotRecut,
     DifferentTexts,
     NotFiner,

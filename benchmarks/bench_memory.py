@@ -28,8 +28,8 @@ from annotator.launch.install import ROOT
 from benchmarks.training.pairs import make_tokenizer
 from rewards.learning import distributed
 from rewards.learning.backbones import Source
+from rewards.learning.chat_templates import template_hash
 from rewards.learning.data import Item, Turn
-from rewards.learning.encoding import template_hash
 from rewards.learning.inference import frozen_features
 from rewards.learning.model import DecoderReward
 from rewards.learning.model_files import RIDGE, Checkpoint, Manifest, save_checkpoint

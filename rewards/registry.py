@@ -23,12 +23,25 @@ def lineage(model: RewardModel) -> dict[str, Any]:
         "config_hash": run.config_hash,
         "code_version": run.code_version,
         "template_hash": manifest.get("template_hash", ""),
+        "rendering": rendering(model),
         "backbone": without_places(manifest.get("backbone", "")),
         "kind": manifest.get("kind", ""),
         "seed": run.seed,
         "parent": model.parent.version if model.parent else None,
         "files": manifest.get("files", {}),
     }
+
+
+def rendering(model: RewardModel) -> str:
+    """Returns in words how the model turns conversations into tokens; manifests of earlier releases do not say."""
+    version = model.manifest.get("rendering", 1)
+    if version > 1:
+        return _("version %(version)s") % {"version": version}
+    text = _("version 1, of an earlier release: special tokens in texts count as real ones, and cuts divide turns.")
+    if "strftime_now" in model.manifest.get("template", ""):
+        dated = _("Its chat template inserts the date. Scores from before the update hold the date of their day.")
+        text = f"{text} {dated}"
+    return text
 
 
 def verify(model: RewardModel) -> list[str]:

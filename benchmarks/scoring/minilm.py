@@ -9,7 +9,7 @@ ATTRIBUTES = ("helpfulness", "correctness", "coherence", "complexity", "verbosit
 
 def store(place: Path) -> None:
     from rewards.learning.backbones import find_backbone
-    from rewards.learning.encoding import PROMPT_TEMPLATE, template_hash
+    from rewards.learning.chat_templates import PROMPT_TEMPLATE, template_hash
     from rewards.learning.model_files import Checkpoint, Manifest, save_checkpoint
     from rewards.learning.model_loading import load_backbone
 

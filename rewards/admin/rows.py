@@ -207,6 +207,7 @@ def _origin(model: RewardModel) -> dict[str, Any]:
         gettext("Settings"): lineage["config_hash"],
         gettext("Code"): lineage["code_version"],
         gettext("Template"): lineage["template_hash"],
+        gettext("Rendering"): lineage["rendering"],
         gettext("Language model"): lineage["backbone"],
         gettext("Seed"): str(lineage["seed"]),
         gettext("Compared with"): against,

@@ -1,35 +1,32 @@
-"""Turns text into tokens, the same way for training, evaluation and serving.
+"""Turns conversations into tokens, the same way for training, evaluation and serving.
 
-The response stays whole; a prompt that is too long loses its beginning.
+The response stays whole; a prompt that is too long loses its first turns, and its last one its beginning.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
-from jinja2 import TemplateError
-
+from rewards.learning.chat_templates import (
+    FIRST_RENDERING,
+    RENDERING,
+    ControlTokens,
+    Rendering,
+    UnrenderableConversation,
+    control_tokens,
+    render,
+)
 from rewards.learning.data import Item, Turn
-from rewards.learning.refusals import Refused
 from rewards.learning.segments import NOWHERE, Range, rendered_part, token_ranges, within
 
-PROMPT_TEMPLATE = (
-    "{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}"
-    "{% if not loop.last %}\n\n{% endif %}{% endfor %}"
-)
-# The begin and end tokens are part of the text, and no tokenizer adds its own, so there are never two of either.
-CONVERSATION_TEMPLATE = "{{ bos_token }}" + PROMPT_TEMPLATE + "{{ eos_token }}"
-# A content that no response begins with: the response begins where its rendering differs from this one's.
+# A content that no text begins with: a text begins where its rendering differs from this one's.
 SENTINEL = "\x00"
-# Some chat templates (Llama 3's own) insert today's date, which would change a model's scores overnight.
-FROZEN_DATE = "26 Jul 2024"
-
-
-class UnrenderableConversation(Refused):
-    """The model's chat template refuses the roles, or their order."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +34,8 @@ class Encoded:
     """The token ids of one item; the response begins at `response_start`.
 
     `response_tokens` counts the response's tokens before any cut; `prompt_cut` and `response_cut` count lost tokens.
-    `segments` are the tokens start..end of each segment of the item, NOWHERE for one that owns none.
+    `segments` are the tokens start..end of each segment of the item, NOWHERE for one that owns none. `closing` counts
+    the response's last tokens, which close its turn and hold nothing of its text.
     """
 
     ids: tuple[int, ...]
@@ -46,6 +44,7 @@ class Encoded:
     prompt_cut: int
     response_cut: int
     segments: tuple[Range, ...] = ()
+    closing: int = 0
 
 
 @dataclass(frozen=True)
@@ -83,26 +82,64 @@ class PairFrame:
     before: tuple[int, ...]
     between: tuple[int, ...]
     after: tuple[int, ...]
+    rendering: int = RENDERING
 
     def encode(self, item: Item) -> Encoded:
-        prompt = self._tokens(render(self.tokenizer, self.template, item.conversation))
+        with naming(item):
+            return self._encode(item)
+
+    def _encode(self, item: Item) -> Encoded:
         # Offsets take time, and only segments need them.
-        tokens = self.tokenizer(
-            item.response, add_special_tokens=False, return_offsets_mapping=bool(item.segments), verbose=False
-        )
-        response: list[int] = tokens["input_ids"]
+        response, spans = self._tokens(item.response, offsets=bool(item.segments))
         room = self.max_length - len(self.before) - len(self.between) - len(self.after)
         kept = response[:room]
-        tail = last(prompt, room - len(kept))
-        ids = (*self.before, *tail, *self.between, *kept, *self.after)
+        prompt, lost = self._prompt(item.conversation, room - len(kept))
+        ids = (*self.before, *prompt, *self.between, *kept, *self.after)
         start = len(ids) - len(self.after) - len(kept)
-        encoded = Encoded(ids, start, len(response), len(prompt) - len(tail), len(response) - len(kept))
-        spans = tuple(tokens["offset_mapping"][: len(kept)]) if item.segments else ()
-        return segmented(Located(encoded, spans, item.response), item)
+        encoded = Encoded(ids, start, len(response), lost, len(response) - len(kept))
+        return segmented(Located(encoded, tuple(spans[: len(kept)]), item.response), item)
 
-    def _tokens(self, text: str) -> list[int]:
-        ids: list[int] = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
-        return ids
+    def _prompt(self, conversation: Sequence[Turn], room: int) -> tuple[list[int], int]:
+        """Returns the tokens of the prompt, at most `room` of them, and how many were lost."""
+        whole, _ = self._tokens(self._rendered(conversation))
+        if len(whole) <= room or self.rendering == FIRST_RENDERING:
+            return last(whole, room), max(0, len(whole) - room)
+        turns = longest_end(conversation, lambda end: len(self._tokens(self._rendered(end))[0]) <= room)
+        text = self._rendered(turns)
+        ids, spans = self._tokens(text, offsets=True)
+        if len(ids) > room:
+            ids = without_beginning(ids, spans, text, self._rendered(marked(turns)), excess=len(ids) - room)
+        return last(ids, room), max(1, len(whole) - len(ids))
+
+    def _rendered(self, turns: Sequence[Turn]) -> str:
+        return render(self.tokenizer, self.template, turns)
+
+    def _tokens(self, text: str, *, offsets: bool = False) -> tuple[list[int], list[Range]]:
+        """Returns the tokens of a text, with their places if they are wanted; a text holds no control tokens."""
+        tokens = self.tokenizer(
+            text,
+            add_special_tokens=False,
+            return_offsets_mapping=offsets,
+            split_special_tokens=self.rendering != FIRST_RENDERING,
+            verbose=False,
+        )
+        return tokens["input_ids"], tokens["offset_mapping"] if offsets else []
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A conversation with its response as tokens, before any cut.
+
+    `spans` are the characters of `text` that each token holds. The response begins at the character `boundary`, which
+    is in the token `start`; `closing` tokens at the end only close its turn.
+    """
+
+    text: str
+    ids: list[int]
+    spans: list[Range]
+    boundary: int
+    start: int
+    closing: int
 
 
 @dataclass(frozen=True)
@@ -115,34 +152,110 @@ class ChatFrame:
     tokenizer: Any
     template: str
     max_length: int
+    rendering: int = RENDERING
 
     def encode(self, item: Item) -> Encoded:
-        return segmented(self.locate(item), item)
+        with naming(item):
+            return segmented(self.locate(item), item)
 
     def locate(self, item: Item) -> Located:
         """Returns the encoded item with the place of each of its response's tokens, from one tokenisation."""
-        text = render(self.tokenizer, self.template, (*item.conversation, Turn("assistant", item.response)))
-        reference = render(self.tokenizer, self.template, (*item.conversation, Turn("assistant", SENTINEL)))
-        boundary = common_prefix(text, reference)
-        tokens = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-        ids: list[int] = tokens["input_ids"]
-        # A token across the boundary holds some of the response, so it belongs to the response.
-        start = sum(1 for _, end in tokens["offset_mapping"] if end <= boundary)
-        bos = 1 if start and ids[0] == self.tokenizer.bos_token_id else 0
+        whole = reading = self._read(item.conversation, item.response)
+        if len(whole.ids) > self.max_length and self.rendering != FIRST_RENDERING:
+            reading = self._shortened(item)
+        ids, places = reading.ids, range(reading.start, len(reading.ids))
+        bos = 1 if reading.start and ids[0] == self.tokenizer.bos_token_id else 0
         room = self.max_length - bos
-        places = range(start, len(ids))
-        # The last token closes the turn and the reward is read there, so an overlong response loses what is before it.
-        kept = places if len(places) <= room else [*places[: room - 1], places[-1]]
-        tail = last(ids[bos:start], room - len(kept))
-        start_kept = bos + len(tail)
-        prompt_cut, response_cut = start - start_kept, len(places) - len(kept)
-        whole = (*ids[:bos], *tail, *(ids[place] for place in kept))
-        spans = [tokens["offset_mapping"][place] for place in kept]
+        # What closes the turn stays, as the reward is read there: an overlong response loses what is before it.
+        closing = 1 if self.rendering == FIRST_RENDERING else min(reading.closing, room)
+        kept = places if len(places) <= room else [*places[: room - closing], *places[len(places) - closing :]]
+        tail = last(ids[bos : reading.start], room - len(kept))
+        prompt = (*ids[:bos], *tail)
+        prompt_cut = whole.start - len(prompt)
+        if reading is not whole or prompt_cut > 0:
+            # Where the first turns are gone, a template may write a preamble of its own.
+            prompt_cut = max(1, prompt_cut)
+        spans = [reading.spans[place] for place in kept]
         return Located(
-            Encoded(whole, start_kept, len(places), prompt_cut, response_cut),
-            tuple((max(0, first - boundary), end - boundary) for first, end in spans),
-            text[boundary:],
+            Encoded(
+                (*prompt, *(ids[place] for place in kept)),
+                len(prompt),
+                len(places),
+                prompt_cut,
+                len(places) - len(kept),
+                closing=closing,
+            ),
+            tuple((max(0, first - reading.boundary), end - reading.boundary) for first, end in spans),
+            reading.text[reading.boundary :],
         )
+
+    def _read(self, conversation: Sequence[Turn], response: str) -> Reading:
+        rendering = self._rendering((*conversation, Turn("assistant", response)))
+        reference = self._rendering((*conversation, Turn("assistant", SENTINEL))).text
+        text, boundary = rendering.text, common_prefix(rendering.text, reference)
+        end = len(text) - common_prefix(text[boundary:][::-1], reference[::-1])
+        ids, spans = self._tokens(rendering)
+        # A token across the boundary holds some of the response, so it belongs to the response.
+        start = sum(1 for _, last_character in spans if last_character <= boundary)
+        closing = sum(1 for first, _ in spans[start:] if first >= end)
+        return Reading(text, ids, spans, boundary, start, closing)
+
+    def _shortened(self, item: Item) -> Reading:
+        """Returns the longest end of the conversation that fits, as tokens.
+
+        Where not even its last part fits, that is without the beginning of its first turn.
+        """
+
+        def fits(turns: Sequence[Turn]) -> bool:
+            return len(self._read(turns, item.response).ids) <= self.max_length
+
+        turns = longest_end(item.conversation, fits)
+        reading = self._read(turns, item.response)
+        excess = len(reading.ids) - self.max_length
+        if excess <= 0:
+            return reading
+        reference = self._rendering((*marked(turns), Turn("assistant", item.response))).text
+        prompt = reading.ids[: reading.start]
+        left = without_beginning(prompt, reading.spans[: reading.start], reading.text, reference, excess=excess)
+        lost = len(prompt) - len(left)
+        ids, spans = [*left, *reading.ids[reading.start :]], reading.spans[lost:]
+        return replace(reading, ids=ids, spans=spans, start=reading.start - lost)
+
+    @cached_property
+    def _controls(self) -> ControlTokens:
+        return control_tokens(self.tokenizer)
+
+    def _rendering(self, turns: Sequence[Turn]) -> Rendering:
+        if self.rendering == FIRST_RENDERING:
+            return Rendering(render(self.tokenizer, self.template, turns))
+        return self._controls.rendering(self.tokenizer, self.template, turns)
+
+    def _tokens(self, rendering: Rendering) -> tuple[list[int], list[Range]]:
+        """Returns the tokens and the characters that each holds."""
+        if rendering.controls is None:
+            return self._plain_tokens(rendering.text)
+        ids: list[int] = []
+        spans: list[Range] = []
+        # A tokenizer cuts the text at control tokens as well, so that nothing changes at these seams.
+        bounds = [(0, 0, -1), *rendering.controls, (len(rendering.text), len(rendering.text), -1)]
+        for (_, begin, _), (end, after, control) in pairwise(bounds):
+            numbers, places = self._plain_tokens(rendering.text[begin:end], split=True)
+            ids += numbers
+            spans += [(first + begin, stop + begin) for first, stop in places]
+            if control >= 0:
+                ids.append(control)
+                spans.append((end, after))
+        return ids, spans
+
+    def _plain_tokens(self, text: str, *, split: bool = False) -> tuple[list[int], list[Range]]:
+        tokens = self.tokenizer(
+            text,
+            add_special_tokens=False,
+            return_offsets_mapping=True,
+            split_special_tokens=split,
+            verbose=False,
+        )
+        return tokens["input_ids"], tokens["offset_mapping"]
 
 
 Frame = PairFrame | ChatFrame
@@ -160,7 +273,7 @@ def segmented(located: Located, item: Item) -> Encoded:
     return replace(located.encoded, segments=ranges)
 
 
-def pair_frame(tokenizer: Any, *, template: str, max_length: int) -> PairFrame:
+def pair_frame(tokenizer: Any, *, template: str, max_length: int, rendering: int = RENDERING) -> PairFrame:
     """Returns the frame of an encoder's tokenizer, whose special tokens are found by encoding a pair of letters."""
     probe = tokenizer("a", "b")
     special: list[list[int]] = [[], [], []]
@@ -171,22 +284,49 @@ def pair_frame(tokenizer: Any, *, template: str, max_length: int) -> PairFrame:
         else:
             texts_passed = sequence + 1
     before, between, after = map(tuple, special)
-    return PairFrame(tokenizer, template, max_length, before, between, after)
+    return PairFrame(tokenizer, template, max_length, before, between, after, rendering)
 
 
-def render(tokenizer: Any, template: str, turns: Sequence[Turn]) -> str:
-    """Returns the text that the model reads; raises UnrenderableConversation where the template refuses the turns."""
-    messages = [{"role": turn.role, "content": turn.content} for turn in turns]
-    words = {"chat_template": template, "tokenize": False, "date_string": FROZEN_DATE}
+@contextmanager
+def naming(item: Item) -> Iterator[None]:
+    """Names the item, if it has an id, where a template refuses its conversation."""
     try:
-        text: str = tokenizer.apply_chat_template(messages, **words)
-    except TemplateError as refused:
-        raise UnrenderableConversation(f"The chat template cannot render this conversation: {refused}") from refused
-    return text
+        yield
+    except UnrenderableConversation as refusal:
+        if not item.id:
+            raise
+        raise UnrenderableConversation(f"response {item.id}: {refusal}") from refusal
 
 
-def template_hash(template: str) -> str:
-    return hashlib.sha256(template.encode()).hexdigest()
+def longest_end(conversation: Sequence[Turn], fits: Callable[[Sequence[Turn]], bool]) -> Sequence[Turn]:
+    """Returns the longest end of the conversation that begins with a turn of the user and fits.
+
+    Where none fits it is the shortest one, and the whole conversation where no turn is the user's.
+    """
+    starts = [place for place, turn in enumerate(conversation) if place and turn.role == "user"]
+    if not starts:
+        return conversation
+    place = bisect_left(starts, True, key=lambda start: fits(conversation[start:]))
+    return conversation[starts[min(place, len(starts) - 1)] :]
+
+
+def marked(turns: Sequence[Turn]) -> tuple[Turn, ...]:
+    """Returns the turns with a mark for the content of the first one."""
+    return (replace(turns[0], content=SENTINEL), *turns[1:])
+
+
+def without_beginning(ids: list[int], spans: Sequence[Range], text: str, reference: str, *, excess: int) -> list[int]:
+    """Returns the tokens of a prompt without the first ones of its first turn's text, of which there are too many.
+
+    What opens the turn stays. `reference` is the text with a mark for that turn's. Where nothing of its text
+    would be left, the prompt is returned as it is.
+    """
+    begin = common_prefix(text, reference)
+    end = len(text) - common_prefix(text[::-1], reference[::-1])
+    own = [place for place, (first, stop) in enumerate(spans) if begin <= first and stop <= end]
+    if len(own) <= excess:
+        return ids
+    return ids[: own[0]] + ids[own[0] + excess :]
 
 
 def truncation_of(encoded: Sequence[Encoded]) -> Truncation:

@@ -24,6 +24,7 @@ from transformers import AutoModel, AutoModelForTokenClassification, AutoTokeniz
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME
 
 from rewards.learning.atomic_directories import whole_directory, write_json
+from rewards.learning.chat_templates import frozen
 from rewards.learning.data import file_sha256
 from rewards.learning.model import DECODER, EncoderReward, collate
 from rewards.learning.model_files import HEAD, MANIFEST, Manifest, read_manifest, verify
@@ -192,7 +193,7 @@ def _weights(manifest: Manifest) -> list[float]:
 def _save_tokenizer(model: Path, manifest: Manifest, directory: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(model, local_files_only=True, trust_remote_code=False)
     # With these other software renders and cuts a prompt as the model has read it.
-    tokenizer.chat_template, tokenizer.truncation_side = manifest.template, "left"
+    tokenizer.chat_template, tokenizer.truncation_side = frozen(manifest.template), "left"
     tokenizer.save_pretrained(directory)
 
 

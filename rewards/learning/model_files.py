@@ -25,8 +25,8 @@ from transformers import AutoModel, AutoModelForSequenceClassification, AutoToke
 from rewards.learning import distributed
 from rewards.learning.adapters import plain_names
 from rewards.learning.atomic_directories import write_json
+from rewards.learning.chat_templates import FIRST_RENDERING, RENDERING, template_hash
 from rewards.learning.data import file_sha256
-from rewards.learning.encoding import template_hash
 from rewards.learning.model import DECODER, ENCODER, DecoderReward, EncoderReward, Loaded, RewardNetwork
 from rewards.learning.model_loading import add_segment_head, encoder_of, install, make_frame, pretrained
 from rewards.learning.refusals import Refused
@@ -58,6 +58,9 @@ class Manifest:
     `means` are the training labels' means by attribute, the trivial predictor; `levels` holds the number of levels of
     each attribute or aspect that has not five; `files` the sha256 of every other file.
 
+    `rendering` is the way in which it turns conversations into tokens. A manifest that does not say so is older than
+    the second way.
+
     A model that scores segments as well has `aspects` with the means of their training labels. With `by_segments` its
     attributes are these aspects: it has learnt the scores of a response as the means over its segments. A manifest of
     another model has none of the three.
@@ -80,6 +83,7 @@ class Manifest:
     aspects: tuple[str, ...] = ()
     aspect_means: tuple[float, ...] = ()
     by_segments: bool = False
+    rendering: int = FIRST_RENDERING
 
     def as_json(self) -> dict[str, Any]:
         """Returns the manifest as it is stored."""
@@ -159,7 +163,11 @@ def load_checkpoint(directory: Path, *, device: torch.device) -> Checkpoint:
     network, stored = _load_network(directory, manifest)
     install(network, stored, device=device)
     frame = make_frame(
-        tokenizer, encoder=manifest.pooling == ENCODER, template=manifest.template, max_length=manifest.max_length
+        tokenizer,
+        encoder=manifest.pooling == ENCODER,
+        template=manifest.template,
+        max_length=manifest.max_length,
+        rendering=manifest.rendering,
     )
     return Checkpoint(Loaded(network, frame), manifest)
 
@@ -175,7 +183,8 @@ def read_manifest(directory: Path) -> Manifest:
         manifest = Manifest(**{**fields, **lists})
     except (ValueError, TypeError, KeyError) as error:
         raise CorruptCheckpoint(f"{path} is not a reward model's manifest: {error}") from None
-    if manifest.format != FORMAT or manifest.pooling not in (ENCODER, DECODER):
+    is_known = manifest.rendering in (FIRST_RENDERING, RENDERING)
+    if manifest.format != FORMAT or manifest.pooling not in (ENCODER, DECODER) or not is_known:
         raise NoCheckpoint(f"{path} is of a format that this version does not read")
     return manifest
 

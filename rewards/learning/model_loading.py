@@ -15,13 +15,8 @@ from transformers.utils.logging import disable_progress_bar
 from rewards.learning import distributed
 from rewards.learning.adapters import add_adapters, start_adapters
 from rewards.learning.backbones import MissingBackbone, Source
-from rewards.learning.encoding import (
-    CONVERSATION_TEMPLATE,
-    PROMPT_TEMPLATE,
-    ChatFrame,
-    Frame,
-    pair_frame,
-)
+from rewards.learning.chat_templates import CONVERSATION_TEMPLATE, PROMPT_TEMPLATE, RENDERING, frozen, require_steady
+from rewards.learning.encoding import ChatFrame, Frame, pair_frame
 from rewards.learning.model import SHARDED, DecoderReward, EncoderReward, Loaded, RewardNetwork
 from rewards.learning.refusals import Refused
 from rewards.learning.sharded_loading import (
@@ -75,6 +70,7 @@ def load_backbone(
         UnknownArchitecture: the backbone is neither an encoder nor a decoder.
         NotForEncoders: adapters are asked for, but the backbone is an encoder.
         IncompleteWeights: the files lack weights.
+        UnsteadyTemplate: the chat template would change the scores from one day to the next.
     """
     try:
         config = AutoConfig.from_pretrained(source.path, local_files_only=source.local, trust_remote_code=False)
@@ -85,9 +81,10 @@ def load_backbone(
         network, stored = (_encoder if encoder else _decoder)(source, attributes, tokenizer)
     except (OSError, ValueError) as error:
         raise MissingBackbone(f"the backbone {source} cannot be loaded: {str(error).splitlines()[0]}") from error
+    template = PROMPT_TEMPLATE if encoder else tokenizer.chat_template or CONVERSATION_TEMPLATE
+    require_steady(tokenizer, template)
     add_segment_head(network, len(aspects))
     install(network, stored, device=device, lora_rank=lora_rank, seed=seed)
-    template = PROMPT_TEMPLATE if encoder else tokenizer.chat_template or CONVERSATION_TEMPLATE
     # More tokens than the backbone has positions for would be an index error, or nonsense.
     positions = config.get_text_config().to_dict().get("max_position_embeddings")
     limit = min(max_length, positions) if positions else max_length
@@ -121,13 +118,13 @@ def install(
         settle(network)
 
 
-def make_frame(tokenizer: Any, *, encoder: bool, template: str, max_length: int) -> Frame:
+def make_frame(tokenizer: Any, *, encoder: bool, template: str, max_length: int, rendering: int = RENDERING) -> Frame:
     """Returns what turns text into the tokens that such a model reads; a decoder's tokenizer gets the template."""
     if encoder:
-        return pair_frame(tokenizer, template=template, max_length=max_length)
+        return pair_frame(tokenizer, template=template, max_length=max_length, rendering=rendering)
     # Stored with the tokenizer, so that other software renders conversations as we do.
-    tokenizer.chat_template = template
-    return ChatFrame(tokenizer, template, max_length)
+    tokenizer.chat_template = frozen(template)
+    return ChatFrame(tokenizer, tokenizer.chat_template, max_length, rendering)
 
 
 def is_encoder(model_type: str) -> bool:

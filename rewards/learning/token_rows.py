@@ -23,12 +23,12 @@ class TokenRows(Sequence[Encoded]):
         for item in encoded:
             tokens.extend(item.ids)
             ends.append(len(tokens))
-            numbers.extend((item.response_start, item.response_tokens, item.prompt_cut, item.response_cut))
+            numbers.extend(_numbers(item))
             segments.extend(chain.from_iterable(item.segments))
             segment_ends.append(len(segments) // 2)
         self._tokens: NDArray[np.int32] = np.array(tokens, dtype=np.int32)
         self._ends: NDArray[np.int64] = np.array(ends, dtype=np.int64)
-        self._numbers: NDArray[np.int32] = np.array(numbers, dtype=np.int32).reshape(-1, 4)
+        self._numbers: NDArray[np.int32] = np.array(numbers, dtype=np.int32).reshape(-1, 5)
         self._segments: NDArray[np.int32] = np.array(segments, dtype=np.int32).reshape(-1, 2)
         self._segment_ends: NDArray[np.int64] = np.array(segment_ends, dtype=np.int64)
 
@@ -45,13 +45,17 @@ class TokenRows(Sequence[Encoded]):
         row = range(len(self))[index]
         ids = self._tokens[self._ends[row] : self._ends[row + 1]].tolist()
         segments = self._segments[self._segment_ends[row] : self._segment_ends[row + 1]].tolist()
-        start, response_tokens, prompt_cut, response_cut = self._numbers[row].tolist()
-        return Encoded(tuple(ids), start, response_tokens, prompt_cut, response_cut, tuple(map(tuple, segments)))
+        start, tokens, prompt_cut, response_cut, closing = self._numbers[row].tolist()
+        return Encoded(tuple(ids), start, tokens, prompt_cut, response_cut, tuple(map(tuple, segments)), closing)
 
     def lengths(self) -> list[int]:
         """[items]: the tokens of each item."""
         lengths: list[int] = np.diff(self._ends).tolist()
         return lengths
+
+
+def _numbers(item: Encoded) -> tuple[int, ...]:
+    return (item.response_start, item.response_tokens, item.prompt_cut, item.response_cut, item.closing)
 
 
 def distinct(encoded: Iterable[Encoded]) -> tuple[TokenRows, list[int]]:
@@ -62,10 +66,9 @@ def distinct(encoded: Iterable[Encoded]) -> tuple[TokenRows, list[int]]:
     def first_ones() -> Iterator[Encoded]:
         for item in encoded:
             # The whole item: one that was cut elsewhere may be read differently.
-            numbers = (item.response_start, item.response_tokens, item.prompt_cut, item.response_cut)
             segments = chain.from_iterable(item.segments)
             key = hashlib.blake2b(
-                array("i", (*numbers, len(item.segments), *segments, *item.ids)).tobytes(), digest_size=16
+                array("i", (*_numbers(item), len(item.segments), *segments, *item.ids)).tobytes(), digest_size=16
             ).digest()
             is_new = key not in places
             of.append(places.setdefault(key, len(places)))

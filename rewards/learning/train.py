@@ -29,6 +29,7 @@ from rewards.learning.baseline import (
     fitted,
     set_head,
 )
+from rewards.learning.chat_templates import RENDERING, template_hash
 from rewards.learning.config import (
     TrainConfig,
     backbone_name,
@@ -45,7 +46,6 @@ from rewards.learning.cross_training import (
     fits_budget,
 )
 from rewards.learning.data import Floats, Snapshot, read_snapshot, targets_of, without_tasks
-from rewards.learning.encoding import template_hash
 from rewards.learning.ensemble import add_ensemble
 from rewards.learning.finetune import Diverged, OutOfMemory, Run, fine_tune
 from rewards.learning.inference import choose_device, predict_all
@@ -136,7 +136,7 @@ def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Predicted
         set_head(loaded, features, fitted(loaded, features, [fit], config, work.reward))
         if baseline.segments is not None:
             set_fitted_head(loaded, baseline.segments.rows.first(segment_count(fit)), config)
-    identity = f"{config_hash(config)}:{work.manifest.snapshot}"
+    identity = f"{config_hash(config)}:{work.manifest.snapshot}:{RENDERING}"
     run = Run(config, loaded, fit.rows, dev.rows, work.reward, work.progress, work.directory / "checkpoint", identity)
     place = fine_tune(run)
     training = training_summary(fit.rows, loaded, place, config, work.started)
@@ -163,7 +163,7 @@ def _evidence(work: Work, baseline: Baseline, candidate: Judged, load: Callable[
 
     Nothing where there are too few prompts, or where a fine-tuned network would take longer than the budget.
     """
-    identity = f"{config_hash(work.config)}:{work.manifest.snapshot}"
+    identity = f"{config_hash(work.config)}:{work.manifest.snapshot}:{RENDERING}"
     trainings = Trainings(work.config, work.reward, load, work.directory / "folds", identity, work.progress)
     times = {"seconds": candidate.place.seconds, "elapsed": time.monotonic() - work.started}
     # Every process asks its own clock, and all must do the same.
@@ -218,6 +218,7 @@ def _manifest(config: TrainConfig, snapshot: Snapshot, loaded: Loaded, weights: 
         aspects=snapshot.aspects,
         aspect_means=_means(segment_labels(snapshot.train, snapshot.aspects)),
         by_segments=snapshot.by_segments,
+        rendering=RENDERING,
     )
 
 

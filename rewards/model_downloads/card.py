@@ -204,6 +204,7 @@ def _origin(model: RewardModel) -> str:
         ["seed", str(lineage["seed"])],
         ["code", f"`{lineage['code_version']}`"],
         ["chat template", f"`{lineage['template_hash']}`"],
+        ["rendering of conversations", lineage["rendering"]],
         ["judged against", f"version {lineage['parent']}" if lineage["parent"] else "no earlier version"],
     ]
     verdict = run_report.in_words(model.run.verdict)

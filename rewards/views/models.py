@@ -419,6 +419,7 @@ def _origin(model: RewardModel) -> list[tuple[str, Any]]:
         (_("Settings"), lineage["config_hash"]),
         (_("Code"), lineage["code_version"]),
         (_("Template"), lineage["template_hash"]),
+        (_("Rendering"), lineage["rendering"]),
         (_("Seed"), str(lineage["seed"])),
     ]
 

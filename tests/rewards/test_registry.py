@@ -40,6 +40,14 @@ def test_lineage_names_what_a_model_is_made_of(model: RewardModel) -> None:
     assert (lineage["seed"], lineage["parent"], list(lineage["files"])) == (4, 1, ["weights"])
 
 
+def test_a_model_of_an_earlier_release_says_how_it_reads_conversations(model: RewardModel) -> None:
+    assert registry.rendering(model).startswith("version 1, of an earlier release")
+    model.manifest["template"] = "{{ strftime_now('%Y') }}"
+    assert "Scores from before the update hold the date of their day" in registry.rendering(model)
+    model.manifest["rendering"] = 2
+    assert registry.lineage(model)["rendering"] == "version 2"
+
+
 def test_files_that_were_not_touched_are_intact(model: RewardModel) -> None:
     assert registry.verify(model) == []
     call_command("verify_model", str(model.pk))

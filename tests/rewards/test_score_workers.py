@@ -27,7 +27,7 @@ TASKS = 300
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """MiniLM with a head of random weights, stored as training would store it."""
-    from rewards.learning.encoding import PROMPT_TEMPLATE, template_hash  # noqa: PLC0415
+    from rewards.learning.chat_templates import PROMPT_TEMPLATE, template_hash  # noqa: PLC0415
     from rewards.learning.model_files import Checkpoint, Manifest, save_checkpoint  # noqa: PLC0415  torch
     from rewards.learning.model_loading import load_backbone  # noqa: PLC0415
     from tests.builders import ATTRIBUTES  # noqa: PLC0415

@@ -48,6 +48,7 @@ from rewards.learning.aligning.sides import units_of
 from rewards.learning.aligning.steering import requested_levels
 from rewards.learning.aligning.training import Run, train_policy
 from rewards.learning.atomic_directories import write_json
+from rewards.learning.chat_templates import RENDERING
 from rewards.learning.config import read_config
 from rewards.learning.data import file_sha256
 from rewards.learning.inference import choose_device
@@ -138,7 +139,8 @@ def _align(work: Work) -> None:
         reference_hash = distributed.from_first(lambda: policy_hash(find_policy(config.reference)))
     policy = work.policy(config.policy, lora_rank=config.lora_rank)
     train, held_out = _judged(work, policy, reference_hash)
-    identity = setting_hash(config, data=work.rows.content_hash, policy=source_hash, reference=reference_hash)
+    hashes = {"data": work.rows.content_hash, "policy": source_hash, "reference": reference_hash}
+    identity = setting_hash(config, **hashes, rendering=str(RENDERING))
     run = Run(config, policy, train, held_out, work.progress, directory / "checkpoint", identity)
     place = train_policy(run)
     measures = {"train": measure(policy, train, config), "held_out": measure(policy, held_out, config)}

@@ -23,11 +23,12 @@ from rewards.learning.aligning.config import AlignConfig
 from rewards.learning.aligning.sides import learnt_places
 from rewards.learning.backbones import MissingBackbone, Source, find_backbone
 from rewards.learning.batches import Sizes
+from rewards.learning.chat_templates import frozen, require_steady
 from rewards.learning.config import AUTO, BFLOAT16
 from rewards.learning.data import file_sha256
 from rewards.learning.encoding import ChatFrame, Encoded
 from rewards.learning.model import collate
-from rewards.learning.model_loading import make_frame, pretrained
+from rewards.learning.model_loading import pretrained
 from rewards.learning.packing import ATTENTION, PROBE, causal_mask, may_pack, pack, packed_length, shared_length
 from rewards.learning.refusals import Refused
 from rewards.learning.sharded_loading import allocate, fill, is_empty, weight_files
@@ -190,6 +191,7 @@ def load_policy(
         MissingPolicy: the files cannot be loaded.
         NotALanguageModel: the model is no causal language model, or has no fast tokenizer or no end-of-text token.
         IncompleteWeights: the files lack weights.
+        UnsteadyTemplate: the chat template renders the same conversation differently at different times.
     """
     try:
         config = AutoConfig.from_pretrained(source.path, local_files_only=source.local, trust_remote_code=False)
@@ -202,8 +204,11 @@ def load_policy(
     # More tokens than the policy has positions for would be an index error, or nonsense.
     positions = config.get_text_config().to_dict().get("max_position_embeddings")
     limit = min(max_length, positions) if positions else max_length
-    frame = make_frame(tokenizer, encoder=False, template=tokenizer.chat_template or POLICY_TEMPLATE, max_length=limit)
-    assert isinstance(frame, ChatFrame)
+    template = tokenizer.chat_template or POLICY_TEMPLATE
+    require_steady(tokenizer, template)
+    # Trained by a frozen clock, but stored with the template as it was: who talks to a policy may tell it the date.
+    tokenizer.chat_template = template
+    frame = ChatFrame(tokenizer, frozen(template), limit)
     policy = Policy(network, frame, half=half)
     install(policy, stored, device=device, lora_rank=lora_rank, seed=seed)
     return policy

@@ -10,8 +10,8 @@ from rewards.learning import distributed
 from rewards.learning.adapters import merge_adapters
 from rewards.learning.aligning.policy import Policy
 from rewards.learning.atomic_directories import write_json
+from rewards.learning.chat_templates import template_hash
 from rewards.learning.data import file_sha256
-from rewards.learning.encoding import template_hash
 from rewards.learning.model_files import save_weights
 
 FORMAT = 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -86,9 +86,13 @@ def _sample(policy: Policy, prompt: tuple[Turn, ...], tokens: list[int], row: li
 
 def prompt_tokens(policy: Policy, prompt: tuple[Turn, ...], room: int) -> list[int]:
     """Returns the tokens after which the policy answers, as training has them; a long prompt loses its beginning."""
-    encoded = policy.frame.encode(Item("", prompt, "a"))
-    tokens = list(encoded.ids[: encoded.response_start])
-    return tokens[-(policy.frame.max_length - room) :]
+    item, most = Item("", prompt, "a"), policy.frame.max_length - room
+    encoded = policy.frame.encode(item)
+    if encoded.response_start > most:
+        # Cut as training cuts it, by whole turns; the answer's place in the limit is the letter's here.
+        frame = replace(policy.frame, max_length=most + len(encoded.ids) - encoded.response_start)
+        encoded = frame.encode(item)
+    return list(encoded.ids[: encoded.response_start])
 
 
 def end_tokens(policy: Policy) -> list[int]:

@@ -9,8 +9,9 @@ from rewards.learning.aligning.config import BY_SEGMENT, STEERLM, AlignConfig
 from rewards.learning.aligning.rows import Judged, Row, aspects_of, attributes_of
 from rewards.learning.aligning.segments import RewrittenResponse, columns, loss_weight, normalised, owners, rewards_of
 from rewards.learning.aligning.steering import conditioned
+from rewards.learning.chat_templates import UnrenderableConversation
 from rewards.learning.data import Item, Turn
-from rewards.learning.encoding import ChatFrame, Encoded, Located, UnrenderableConversation
+from rewards.learning.encoding import ChatFrame, Encoded, Located
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,11 @@ class Unit:
 def learnt_places(encoded: Encoded) -> range:
     """Returns the places of the response's tokens that have a token before them, from which they are predicted.
 
-    The token that closes the turn is none of them where the response was cut: to learn it would mean to learn to end
-    in the middle of a sentence.
+    The tokens that close the turn are none of them where the response was cut: to learn them would mean to learn to
+    end in the middle of a sentence.
     """
-    return range(max(1, encoded.response_start), len(encoded.ids) - (1 if encoded.response_cut else 0))
+    closing = encoded.closing if encoded.response_cut else 0
+    return range(max(1, encoded.response_start), len(encoded.ids) - closing)
 
 
 def units_of(rows: Sequence[Row], frame: ChatFrame, config: AlignConfig) -> list[Unit]:

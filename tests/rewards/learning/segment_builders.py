@@ -13,7 +13,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from tokenizers import decoders as token_decoders
 from transformers import PreTrainedTokenizerFast
 
-from rewards.learning.encoding import PROMPT_TEMPLATE, ChatFrame, Frame, PairFrame
+from rewards.learning.chat_templates import PROMPT_TEMPLATE
+from rewards.learning.encoding import ChatFrame, Frame, PairFrame
 from tests.rewards.learning.builders import ATTRIBUTES, Row, make_response, make_row, write_jsonl
 from tests.rewards.learning.conftest import CHAT_TEMPLATE
 

@@ -6,17 +6,14 @@ from typing import Any
 
 import pytest
 
-from rewards.learning.data import Item, Turn
-from rewards.learning.encoding import (
+from rewards.learning.chat_templates import (
     CONVERSATION_TEMPLATE,
     PROMPT_TEMPLATE,
-    ChatFrame,
-    Frame,
     UnrenderableConversation,
-    pair_frame,
     template_hash,
-    truncation_of,
 )
+from rewards.learning.data import Item, Turn
+from rewards.learning.encoding import ChatFrame, Frame, pair_frame, truncation_of
 from tests.rewards.learning.conftest import CHAT_TEMPLATE, make_tokenizer
 from tests.rewards.learning.segment_builders import make_byte_frame
 

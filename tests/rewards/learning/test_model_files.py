@@ -12,8 +12,8 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from rewards.learning.atomic_directories import whole_directory
 from rewards.learning.backbones import Source
+from rewards.learning.chat_templates import RENDERING, template_hash
 from rewards.learning.data import Item, Turn
-from rewards.learning.encoding import template_hash
 from rewards.learning.inference import predict
 from rewards.learning.model_files import (
     MANIFEST,
@@ -48,6 +48,7 @@ def make_checkpoint(backbone: Path) -> Checkpoint:
         max_length=loaded.frame.max_length,
         snapshot="c0ffee",
         training={},
+        rendering=RENDERING,
     )
     return Checkpoint(loaded, manifest)
 
@@ -62,6 +63,24 @@ def test_what_is_loaded_gives_the_numbers_of_what_was_saved(backbone: Path, stor
     saved, loaded = make_checkpoint(backbone).loaded, load_checkpoint(stored, device=CPU).loaded
     before, after = (predict(m, [m.frame.encode(i) for i in ITEMS], batch_tokens=999) for m in (saved, loaded))
     np.testing.assert_array_equal(before, after)
+
+
+def test_a_model_of_an_earlier_release_goes_on_reading_as_it_has_learnt(
+    decoder_directory: Path, tmp_path: Path
+) -> None:
+    checkpoint = make_checkpoint(decoder_directory)
+    save_checkpoint(tmp_path / "model", checkpoint)
+    manifest = json.loads((tmp_path / "model" / MANIFEST).read_text())
+    del manifest["rendering"]  # as it was written then
+    (tmp_path / "model" / MANIFEST).write_text(json.dumps(manifest))
+    talk = (Turn("user", "a" * 20), Turn("assistant", "b" * 20), Turn("user", "c" * 20))
+    of_today, earlier = checkpoint.loaded.frame, load_checkpoint(tmp_path / "model", device=CPU).loaded.frame
+    spoken = Item("", talk[:1], "a</s>b")
+    assert [frame.encode(spoken).ids.count(5) for frame in (of_today, earlier)] == [2, 3]
+    cut = [frame.tokenizer.decode(frame.encode(Item("", talk, "d")).ids) for frame in (of_today, earlier)]
+    assert cut[0].replace(" ", "").startswith("<s>[user]c")
+    assert cut[1].replace(" ", "").startswith("<s>bb")
+    assert all(frame.encode(ITEMS[0]) == earlier.encode(ITEMS[0]) for frame in (of_today, earlier))
 
 
 def test_plain_transformers_gives_our_numbers(decoder_directory: Path, tmp_path: Path) -> None:

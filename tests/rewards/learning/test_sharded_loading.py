@@ -40,7 +40,7 @@ import json, sys
 from pathlib import Path
 import torch
 from rewards.learning import distributed, tensor_files
-from rewards.learning.encoding import template_hash
+from rewards.learning.chat_templates import template_hash
 from rewards.learning.inference import frozen_features, predict
 from rewards.learning.model_files import RIDGE, Checkpoint, Manifest, load_checkpoint, save_checkpoint
 from rewards.learning.process_end import end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,13 @@ from rewards.learning.aligning.policy import (
     load_policy,
     policy_hash,
 )
+from rewards.learning.aligning.sampling import prompt_tokens
 from rewards.learning.aligning.sides import Unit
 from rewards.learning.backbones import PickledBackbone
+from rewards.learning.chat_templates import frozen
 from rewards.learning.packing import pack
-from tests.rewards.learning.aligning.builders import make_judged_rows, make_units
+from tests.rewards.learning.aligning.builders import make_judged_rows, make_units, turns
+from tests.rewards.learning.chat_shapes import OF_THE_DAY
 from tests.rewards.learning.conftest import make_tokenizer
 
 WIDTH: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "vocab_size": 103}
@@ -52,6 +56,21 @@ def loaded(directory: Path) -> Policy:
 @pytest.fixture
 def units(decoder_directory: Path, tmp_path: Path) -> list[Unit]:
     return make_units(tmp_path, loaded(decoder_directory).frame, make_judged_rows(6))
+
+
+def test_a_prompt_to_answer_is_cut_by_whole_turns(decoder_directory: Path) -> None:
+    policy, talk = loaded(decoder_directory), turns("a" * 30, "b" * 20, "c" * 10)
+    read = policy.frame.tokenizer.decode(prompt_tokens(policy, talk, 20)).replace(" ", "")
+    assert read == "<s>[user]cccccccccc</s>[assistant]"
+
+
+def test_a_policy_is_stored_with_its_own_template_and_trained_by_a_stopped_clock(
+    decoder_directory: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(decoder_directory, tmp_path / "policy")
+    (tmp_path / "policy" / "chat_template.jinja").write_text(OF_THE_DAY["gpt-oss"])
+    frame = loaded(tmp_path / "policy").frame
+    assert (frame.template, frame.tokenizer.chat_template) == (frozen(OF_THE_DAY["gpt-oss"]), OF_THE_DAY["gpt-oss"])
 
 
 def groups(units: list[Unit]) -> list[list[Any]]:

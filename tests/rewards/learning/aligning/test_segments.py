@@ -20,8 +20,9 @@ from rewards.learning.aligning.segments import (
     owners,
     rewards_of,
 )
+from rewards.learning.chat_templates import UnrenderableConversation
 from rewards.learning.data import Item
-from rewards.learning.encoding import ChatFrame, Located, UnrenderableConversation
+from rewards.learning.encoding import ChatFrame, Located
 from tests.rewards.learning.aligning.builders import (
     TEMPLATE,
     learnt_text,

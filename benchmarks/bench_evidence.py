@@ -1,11 +1,13 @@
 """Measures whether the gate promotes what has learnt and nothing else, and whether the learning curve keeps its word.
 
-`python -m benchmarks.bench_evidence [--quick] [--seed N] [--features FOLDER]`. Three real data sets of SHARED_DATA
-(../shared/data): ratings by a judge, ranks of assistants' answers, preferences between two answers. The features come
-from the default backbone; FOLDER keeps them for the next time. Everything after them is drawn again and again:
+`python -m benchmarks.bench_evidence [--quick] [--power] [--seed N] [--features FOLDER]`. Three real data sets of
+SHARED_DATA (../shared/data): ratings by a judge, ranks of assistants' answers, preferences between two answers. The
+features come from the default backbone; FOLDER keeps them for the next time. What follows is drawn again and again:
 
 - first models, on shuffled and on true labels, with the evidence that a training run writes;
 - later models that are exactly as good as the champion, or worse, at 5 to 200 prompts, once and twenty times in a row;
+- first models of 100, 300 and 1,000 labelled prompts, on true and on shuffled labels: the gate's power, and nothing
+  else with --power;
 - learning curves, whose interval for doubling the labels is compared with what doubling them brings;
 - without --quick, labelling in the order of the ensemble's uncertainty beside labelling in random order.
 
@@ -20,7 +22,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,7 @@ from benchmarks.real_data import DATA
 from rewards.learning.paired_gain import t_quantile
 
 HELD_OUT = (5, 10, 20, 50, 100, 200)
+LABELLED = (100, 300, 1_000)
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,9 @@ class Share:
         z, n, p = 1.96, self.tries, self.value
         middle, reach = p + z * z / (2 * n), z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
         return float((middle - reach) / (1 + z * z / n)), float((middle + reach) / (1 + z * z / n))
+
+
+Promoted = Callable[[DataSet, Random], bool]
 
 
 def share(tries: int, once: Callable[[Random], bool], *seed: int) -> Share:
@@ -118,6 +124,21 @@ def measured_by_size(
     return shares
 
 
+def tell_power(sets: Sequence[DataSet], tries: int, seed: int) -> None:
+    """How often first models of so many labelled prompts are promoted, and those of as many shuffled labels."""
+    for number, data in enumerate(sets):
+        for size in LABELLED:
+            if size > len(data.prompts()):
+                continue
+            for what, once in (("power", true_promoted), ("power, shuffled", shuffled_promoted)):
+                began = time.monotonic()
+
+                def drawn(random: Random, once: Promoted = once, data: DataSet = data, size: int = size) -> bool:
+                    return once(replace(data, drawn=size), random)
+
+                tell_share(what, data, share(tries, drawn, seed, number, size), began, prompts=size)
+
+
 def tell_ordering(sets: Sequence[DataSet], tries: int, seed: int) -> None:
     for number, data in enumerate(sets):
         began = time.monotonic()
@@ -154,6 +175,7 @@ def learnt_by(data: DataSet) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="fewer pairs and tries: under five minutes")
+    parser.add_argument("--power", action="store_true", help="only the gate's power by the number of labels")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--features", type=Path, help="a folder that keeps the features for the next time")
     options = parser.parse_args()
@@ -161,6 +183,9 @@ def main() -> None:
         sys.exit(f"There is no folder {DATA}. Set SHARED_DATA to the folder with the data sets.")
     quick, seed = options.quick, options.seed
     sets = read_all(quick=quick, folder=options.features)
+    tell_power(sets, 10 if quick else 40, seed)
+    if options.power:
+        return
     once = {
         "shuffled_promoted": (shuffled_promoted, 25 if quick else 200),
         "true_promoted": (true_promoted, 10 if quick else 50),

@@ -32,6 +32,10 @@ class AnnotatorQualitySerializer(serializers.Serializer[Finding]):
     annotations = serializers.IntegerField(help_text="current ones of open and complete tasks")
     excluded = serializers.SerializerMethodField()
     flags = FlagSerializer(many=True)
+    too_few = serializers.BooleanField(
+        source="is_too_few",
+        help_text="nothing stands out, but others share too few of the ratings to rule out guessing",
+    )
     measures = serializers.DictField(help_text="all that was measured")
 
     def get_annotator(self, finding: Finding) -> str:

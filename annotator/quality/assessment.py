@@ -14,7 +14,7 @@ from annotator import agreement
 from annotator.background import failures
 from annotator.db import locks
 from annotator.models import AgreementState, Annotation, Project, RaterQuality, Rating, Tally, Task
-from annotator.quality.flags import flagged
+from annotator.quality.flags import flagged, is_too_few
 from annotator.quality.measurements import WithOthers, measured
 from annotator.quality.patterns import HURRY, LONGEST
 from annotator.quality.work_arrays import Work, lengths, read
@@ -40,7 +40,7 @@ def assess(project: Project, *, now: datetime) -> int:
                 project=project,
                 annotator_id=annotator,
                 annotations=person.measures["tasks"],
-                measures=dict(person.measures) | {"rated_by_all": rated},
+                measures=dict(person.measures) | {"rated_by_all": rated, "too_few": is_too_few(person.measures)},
                 flags=[asdict(flag) for flag in flags],
                 computed_at=now,
             )

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from django.db.models import Func, IntegerField, QuerySet
+from django.db.models import FloatField, Func, IntegerField, QuerySet
+from django.db.models.fields.json import KT
+from django.db.models.functions import Cast
 from django.utils.translation import gettext as _
 
 from annotator.models import Exclusion, Project, RaterQuality, Task, User
@@ -31,7 +33,8 @@ class Finding:
     """What was measured about one annotator.
 
     `scatter` and `reliability` are means over the attributes, None if nobody else has rated the same responses;
-    `no_reliability` says why there is no reliability although others have.
+    `no_reliability` says why there is no reliability although others have. `is_too_few` says that nothing stands out
+    only because too few of the ratings are shared with others: somebody who guesses would look the same.
     """
 
     annotator: User
@@ -42,6 +45,7 @@ class Finding:
     scatter: float | None
     reliability: float | None
     no_reliability: str
+    is_too_few: bool
     leanings: Sequence[float | None]
 
 
@@ -51,6 +55,12 @@ def most_flagged_first(project: Project) -> QuerySet[RaterQuality]:
 
 def how_many_flagged(project: Project) -> int:
     return project.rater_qualities.exclude(flags=[]).count()
+
+
+def unjudged(project: Project) -> QuerySet[RaterQuality]:
+    """Returns those of whom too few ratings are shared to tell them from guessing, lowest kappa first."""
+    rows = project.rater_qualities.filter(flags=[], measures__too_few=True).select_related("annotator")
+    return rows.order_by(Cast(KT("measures__kappa"), FloatField()).asc(nulls_last=True), "pk")
 
 
 def findings(project: Project, rows: Iterable[RaterQuality]) -> list[Finding]:
@@ -70,6 +80,7 @@ def findings(project: Project, rows: Iterable[RaterQuality]) -> list[Finding]:
             scatter=_mean(row.measures["scatter"], "levels"),
             reliability=None if _no_reliability(row.measures) else _mean(row.measures["scatter"], "reliability"),
             no_reliability=_no_reliability(row.measures),
+            is_too_few=not row.flags and row.measures.get("too_few", False),  # unknown to earlier versions
             leanings=[(row.measures["leaning"].get(key) or {}).get("levels") for key in names],
         )
         for row in rows

@@ -34,7 +34,11 @@ KAPPA_BELOW = 0.2
 LEANING = 0.75
 ERRORS = 4
 """The fewest standard errors by which a leaning or a drift must differ from 0."""
-SCATTER_RATIO = 1.5
+SCATTER_RATIO = 1.3
+AT_CHANCE = 0.5
+"""Whoever follows the others by less than this share of what is usual, beyond doubt, is near to guessing."""
+ABOVE_CHANCE = 3
+"""The standard errors by which a rater must follow the others before anybody may say that they do not guess."""
 DRIFT = 0.5
 
 
@@ -68,25 +72,52 @@ class Measured:
 
 def flagged(everybody: Sequence[Measured]) -> list[list[Flag]]:
     """Returns the flags of each of a project's annotators, in their order."""
-    usual_kappas = [person.measures["kappa"] for person in everybody]
+    kappas, slopes = (
+        [person.measures["kappa"] for person in everybody],
+        [_slope(person.measures) for person in everybody],
+    )
+    scatters = [_scatter(person.measures) for person in everybody]
     sided = stand_out([_chance_of_side(person.measures["position"]) for person in everybody], rate=SIDES_WRONG)
     # Bonferroni: the more annotators are tested, the more would be flagged by accident.
     unlikely = BY_CHANCE / max(len(everybody), 1)
     flags = []
     for place, person in enumerate(everybody):
-        others = [kappa for other, kappa in enumerate(usual_kappas) if other != place and kappa is not None]
+        usual_kappa, usual_slope, usual_scatter = (_usual(values, place) for values in (kappas, slopes, scatters))
         single = [
             *_speeding(person.measures["speed"]),
             *_straight_lining(person.measures["sameness"], unlikely),
             *_repeating(person.measures["repeats"], unlikely),
             *(_position(person.measures["position"]) if sided[place] else ()),
-            *_disagreeing(person.measures, others),
+            *_disagreeing(person.measures, usual_kappa, usual_slope),
             *_leaning(person.measures),
-            *_scattering(person.measures),
+            *_scattering(person.measures, usual_scatter),
             *_drifting(person.measures["drift"]),
         ]
         flags.append([Flag(kind, evidence, person.examples.get(kind, ())) for kind, evidence in single])
     return flags
+
+
+def is_too_few(measures: Mapping[str, Any]) -> bool:
+    """Says whether the ratings that others share are too few to tell this annotator from one who guesses."""
+    accord = measures["accord"]
+    return measures["ratings"] < FEWEST or not accord or accord["slope"] <= ABOVE_CHANCE * accord["error"]
+
+
+def _usual(values: Sequence[float | None], place: int) -> float | None:
+    """Returns the median of the others' values, which a few bad raters do not move."""
+    others = [value for other, value in enumerate(values) if other != place and value is not None]
+    return median(others) if others else None
+
+
+def _slope(measures: Mapping[str, Any]) -> float | None:
+    accord = measures.get("accord")
+    return accord["slope"] if accord and measures["ratings"] >= FEWEST else None
+
+
+def _scatter(measures: Mapping[str, Any]) -> float | None:
+    """Returns the median over the attributes, or None where too few ratings say anything."""
+    levels = [measure["levels"] for measure in measures["scatter"].values() if measure]
+    return median(levels) if levels and measures["ratings"] >= FEWEST else None
 
 
 Found = Iterator[tuple[Kind, Mapping[str, Any]]]
@@ -126,13 +157,18 @@ def _position(position: Mapping[str, Any]) -> Found:
         yield Kind.POSITION, dict(position) | {"chance": _chance_of_side(position)}
 
 
-def _disagreeing(measures: Mapping[str, Any], others: Sequence[float]) -> Found:
+def _disagreeing(measures: Mapping[str, Any], usual: float | None, usual_slope: float | None) -> Found:
     kappa, shared = measures["kappa"], measures["shared"]
-    if kappa is None or shared < FEWEST or not others:
+    if kappa is None or shared < FEWEST or usual is None:
         return
-    usual = median(others)
-    if kappa < LOW_KAPPA and kappa <= usual - KAPPA_BELOW:
+    is_low = kappa < LOW_KAPPA and kappa <= usual - KAPPA_BELOW
+    if is_low or (kappa < AT_CHANCE * usual and _is_near_chance(measures, usual_slope)):
         yield Kind.DISAGREEING, {"kappa": kappa, "usual": usual, "shared": shared}
+
+
+def _is_near_chance(measures: Mapping[str, Any], usual: float | None) -> bool:
+    accord = measures.get("accord")
+    return bool(accord and usual) and accord["slope"] + ERRORS * accord["error"] < AT_CHANCE * usual
 
 
 def _leaning(measures: Mapping[str, Any]) -> Found:
@@ -148,15 +184,10 @@ def _leaning(measures: Mapping[str, Any]) -> Found:
         yield Kind.LEANING, {"levels": leaning, "ratings": measures["ratings"]}
 
 
-def _scattering(measures: Mapping[str, Any]) -> Found:
-    ratios = [
-        measure["levels"] / measure["usual"] for measure in measures["scatter"].values() if measure and measure["usual"]
-    ]
-    if measures["ratings"] < FEWEST or not ratios or median(ratios) < SCATTER_RATIO:
-        return
-    levels = [measure["levels"] for measure in measures["scatter"].values() if measure]
-    usual = [measure["usual"] for measure in measures["scatter"].values() if measure]
-    yield Kind.SCATTERING, {"levels": median(levels), "usual": median(usual), "ratings": measures["ratings"]}
+def _scattering(measures: Mapping[str, Any], usual: float | None) -> Found:
+    levels = _scatter(measures)
+    if levels is not None and usual and levels >= SCATTER_RATIO * usual:
+        yield Kind.SCATTERING, {"levels": levels, "usual": usual, "ratings": measures["ratings"]}
 
 
 def _drifting(drift: Mapping[str, Any] | None) -> Found:

@@ -8,7 +8,7 @@ import numpy as np
 
 from annotator.quality import patterns
 from annotator.quality.flags import Kind, Measured
-from annotator.quality.rater_effects import Effects, rater_effects
+from annotator.quality.rater_effects import NOTHING, Effects, rater_effects
 from annotator.quality.work_arrays import Array, Work
 
 EXAMPLES = 5
@@ -35,6 +35,7 @@ def measured(work: Work, lengths: Mapping[int, int], with_others: Mapping[int, W
         _repeats(work),
         _position(work),
         _of_model(work, model),
+        _accord(work, model),
         _drift(work, model),
     ]
     by_annotator = []
@@ -135,25 +136,43 @@ class _Model:
     """The rater effects by attribute, and two means over the scores of each annotation, NaN if nobody else has rated.
 
     `distance` is the mean absolute distance from what the others make likely, `surprise` the mean surprise, with sign.
+    Two sums say how an annotation follows the others: `common` of the products of its scores and the likely ones, each
+    less the annotator's mean, and `likely` of the squares of the likely ones.
     """
 
     effects: Mapping[str, Effects]
     distance: Array
     surprise: Array
+    common: Array
+    likely: Array
 
 
 def _fitted(work: Work) -> _Model:
     effects, count = {}, len(work.annotations)
-    distance, surprise, scored = np.zeros(count), np.zeros(count), np.zeros(count)
+    distance, surprise, scored, common, likely = np.zeros((5, count))
     for column, key in enumerate(work.attributes):
         fitted, place = _of_attribute(work, column)
         known = ~np.isnan(fitted.surprise)
+        own, others = _centred(work, fitted, place[known], known)
+        common += np.bincount(place[known], own * others, count)
+        likely += np.bincount(place[known], others**2, count)
         distance += np.bincount(place[known], np.abs(fitted.distance[known]), count)
         surprise += np.bincount(place[known], fitted.surprise[known], count)
         scored += np.bincount(place[known], minlength=count)
         effects[key] = fitted
     divisor = np.where(scored, scored, np.nan)
-    return _Model(effects, distance / divisor, surprise / divisor)
+    return _Model(effects, distance / divisor, surprise / divisor, common, likely)
+
+
+def _centred(work: Work, effects: Effects, place: Array, known: Array) -> tuple[Array, Array]:
+    """Returns the known scores and what the others make likely, less each annotator's mean, on scales of one width."""
+    rater = work.annotations["annotator"][place]
+    likely = effects.likely[known]
+    both = np.stack([likely + effects.distance[known], likely])
+    ratings = np.maximum(np.bincount(rater, minlength=len(work.annotators)), 1)
+    means = np.stack([np.bincount(rater, values, len(work.annotators)) for values in both]) / ratings
+    own, others = (both - means[:, rater]) / max(both[0].std() if len(place) else 0.0, NOTHING)
+    return own, others
 
 
 def _of_attribute(work: Work, column: int) -> tuple[Effects, Array]:
@@ -200,6 +219,25 @@ def _scatter(effects: Effects, place: int) -> dict[str, float | None] | None:
         "stretch": _number(effects.stretch[place]),
         "reliability": _number(effects.reliability[place]),
     }
+
+
+def _accord(work: Work, model: _Model) -> list[Measured]:
+    """Measures how far each annotator's scores follow what the others make likely: 0 is chance, 1 is usual.
+
+    The slope is a ratio of sums, and its error treats tasks as the units (Cochran, Sampling Techniques, 1977, section
+    6.4).
+    """
+    shared = patterns.of_each(work, model.likely > 0)
+    common, likely = (patterns.of_each(work, values) for values in (model.common, model.likely))
+    slope = common / np.maximum(likely, NOTHING)
+    residual = model.common - slope[work.annotations["annotator"]] * model.likely
+    squares = patterns.of_each(work, residual**2) * shared / np.maximum(shared - 1, 1)
+    error = np.sqrt(squares) / np.maximum(likely, NOTHING)
+    rows = zip(shared.astype(int).tolist(), slope.tolist(), error.tolist(), strict=True)
+    return [
+        Measured({"accord": {"tasks": tasks, "slope": _number(slope), "error": _number(error)} if tasks > 1 else None})
+        for tasks, slope, error in rows
+    ]
 
 
 def _drift(work: Work, model: _Model) -> list[Measured]:

@@ -39,19 +39,22 @@ class Hurry:
 
 
 def hurry(work: Work, lengths: Mapping[int, int]) -> Hurry:
-    """Finds hurried annotations from the number of characters of each task."""
+    """Finds hurried annotations from the number of characters of each task.
+
+    Imported annotations are left out, because other tools count time in their own ways.
+    """
     tasks, place = np.unique(work.annotations["task"], return_inverse=True)
     characters = np.array([lengths.get(task, 0) for task in tasks.tolist()], float)[place]
     reading = np.minimum(characters / CHARACTERS_A_WORD / WORDS_A_MINUTE * 60, LONGEST)
     active = work.annotations["active"]
-    timed = (active >= 0) & (reading >= SHORTEST)
+    timed = (active >= 0) & ~work.annotations["imported"] & (reading >= SHORTEST)
     return Hurry(timed, timed & (active * HURRY < reading))
 
 
 def median_seconds(work: Work) -> Array:
-    """Returns each annotator's median time in seconds, NaN if no time is known."""
+    """Returns each annotator's median time on the page in seconds, NaN if no time is known."""
     # Sorted once, so that the medians of all annotators are read at computed places, without a loop over people.
-    known = work.annotations[work.annotations["active"] >= 0]
+    known = work.annotations[(work.annotations["active"] >= 0) & ~work.annotations["imported"]]
     known = known[np.lexsort((known["active"], known["annotator"]))]
     size = np.bincount(known["annotator"], minlength=len(work.annotators))
     begin = np.cumsum(size) - size
@@ -183,7 +186,8 @@ class Position:
 
 
 def position(work: Work) -> Position:
+    """Counts them without imported annotations: nobody knows in which order their responses were shown."""
     preference, shown = work.annotations["preference"], work.annotations["first"]
-    stated = (preference != 0) & (preference != NEITHER_VALID) & (shown >= 0)
+    stated = (preference != 0) & (preference != NEITHER_VALID) & (shown >= 0) & ~work.annotations["imported"]
     preferred = (preference > 0).astype(int)
     return Position(of_each(work, stated), of_each(work, stated & (preferred == shown)))

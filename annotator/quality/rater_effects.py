@@ -44,9 +44,10 @@ class Effects:
     """Holds, by rater, leaning (levels), its standard error, stretch, scatter (a deviation in levels), and ratings.
 
     `reliability` is the share of a rater's variance that the responses cause: 0 if all of it is noise, 1 if none is. It
-    is NaN if the rater's scores hardly vary, as so little variance says nothing. By rating, `distance` is how far it
-    lies from what the other raters make likely, `surprise` how far beyond the rater's own leaning and stretch; both are
-    NaN if nobody else rated the response. `usual_scatter` is that of all ratings together.
+    is NaN if the rater's scores hardly vary, as so little variance says nothing. By rating, `likely` is the score that
+    the other raters make likely, `distance` how far the rating lies from it, and `surprise` how far beyond the rater's
+    own leaning and stretch; all are NaN if nobody else rated the response. `usual_scatter` is that of all ratings
+    together.
     """
 
     leaning: Floats
@@ -55,6 +56,7 @@ class Effects:
     scatter: Floats
     reliability: Floats
     ratings: Ints
+    likely: Floats
     distance: Floats
     surprise: Floats
     usual_scatter: float
@@ -107,7 +109,9 @@ def rater_effects(items: Ints, raters: Ints, scores: Floats | Ints, *, count: in
     distance, surprise = np.full((2, len(items)), np.nan)
     if not len(chosen):
         none = np.full(count, np.nan)
-        return Effects(none, none, none, none, none, data.ratings, distance, surprise, np.nan, 0, converged=True)
+        return Effects(
+            none, none, none, none, none, data.ratings, distance, distance, surprise, np.nan, 0, converged=True
+        )
     fit, steps, converged = _fitted(data)
     distance[chosen], surprise[chosen], error = _against_the_others(data, fit)
     rated = data.ratings > 0
@@ -120,6 +124,7 @@ def rater_effects(items: Ints, raters: Ints, scores: Floats | Ints, *, count: in
         scatter=np.where(rated, np.sqrt(fit.variance), np.nan),
         reliability=np.where(varied, caused / (caused + fit.variance), np.nan),
         ratings=data.ratings,
+        likely=scores - distance,
         distance=distance,
         surprise=surprise,
         usual_scatter=float(np.sqrt(np.average(fit.variance, weights=data.ratings))),

@@ -12,9 +12,11 @@ from django.views.decorators.http import require_GET
 from annotator import access, quality
 from annotator.access import user_of
 from annotator.projects.pseudonyms import Naming
-from annotator.quality.findings import findings, how_many_flagged, most_flagged_first
+from annotator.quality.findings import findings, how_many_flagged, most_flagged_first, unjudged
 
 PAGE = 50
+LOWEST = 5
+"""So many annotators are named of whom too little is known; the table shows the others."""
 
 
 @login_required
@@ -31,12 +33,15 @@ def annotators(request: HttpRequest, slug: str) -> HttpResponse:
         for finding in findings(project, part.object_list)
     ]
     computed_at = part.object_list[0].computed_at if rows else None
+    too_few = unjudged(project)
     page = {
         "project": project,
         "part": part,
         "rows": rows,
         "flagged": [row for row in rows if row["finding"].flags],
         "how_many": how_many_flagged(project),
+        "unjudged": too_few.count(),
+        "lowest": [(naming(row.annotator), row.measures) for row in too_few[:LOWEST]],
         "computed_at": computed_at,
         "since": quality.since(project),
         "more_wanted": quality.more_wanted(project),

@@ -40,7 +40,8 @@ class Command(BaseCommand):
 
 def _line(finding: Finding) -> str:
     numbers = f"{_number(finding.measures['kappa']):>8}{_number(finding.scatter):>9}{_number(finding.reliability):>13}"
-    flags = ", ".join(flag.kind.value for flag in finding.flags) + (" (excluded)" if finding.exclusion else "")
+    kinds = [flag.kind.value for flag in finding.flags] or ["too few to judge"] * finding.is_too_few
+    flags = ", ".join(kinds) + (" (excluded)" if finding.exclusion else "")
     return f"{finding.annotator.username:<20}{finding.annotations:>8}{numbers}  {flags}".rstrip()
 
 

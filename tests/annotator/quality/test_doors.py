@@ -90,6 +90,36 @@ def test_nobody_standing_out_is_said_as_such(known: Project, cast: Cast, client:
     assert "Nothing stands out" in page(client, cast.carol)
 
 
+@pytest.fixture
+def unsure(known: Project, cast: Cast) -> Project:
+    """Of alice and erin too little is known, and less good of erin."""
+    few = FINE | {"rated_by_all": 0, "too_few": True, "shared": 8}
+    RaterQuality.objects.filter(annotator=cast.alice).update(measures=few | {"kappa": 0.21})
+    values = {"annotations": 9, "flags": [], "computed_at": NOW, "measures": few | {"kappa": 0.04}}
+    RaterQuality.objects.create(project=known, annotator=cast.erin, **values)
+    return known
+
+
+def test_it_says_of_whom_too_little_is_known_and_shows_the_lowest(unsure: Project, cast: Cast, client: Client) -> None:
+    shown = page(client, cast.carol)
+    assert "2 annotators cannot be judged yet" in shown
+    assert shown.index("(0.04, 8 responses)") < shown.index("(0.21, 8 responses)")
+    assert shown.count("too few to judge") == 2
+
+
+def test_the_page_of_a_person_says_that_too_little_is_known(unsure: Project, cast: Cast, client: Client) -> None:
+    client.force_login(cast.carol)
+    shown = client.get("/projects/talk/people/erin/").content.decode()
+    assert "too few of the same responses to tell this work from guessing" in shown
+
+
+def test_rest_says_of_whom_too_little_is_known(
+    unsure: Project, cast: Cast, as_user: Callable[[User], APIClient]
+) -> None:
+    rows = as_user(cast.carol).get("/api/v1/projects/talk/annotators/").json()["results"]
+    assert {row["annotator"]: row["too_few"] for row in rows} == {"alice": True, "bob": False, "erin": True}
+
+
 def test_a_flag_comes_with_its_numbers_and_a_task_to_look_at(known: Project, cast: Cast, client: Client) -> None:
     shown = page(client, cast.carol)
     assert "30 of 40 tasks with a known duration" in shown

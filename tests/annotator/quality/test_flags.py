@@ -6,7 +6,7 @@ import pytest
 from django.utils.translation import override
 
 from annotator.quality.flag_texts import sentence
-from annotator.quality.flags import Flag, Kind, Measured, flagged
+from annotator.quality.flags import Flag, Kind, Measured, flagged, is_too_few
 
 NAMES = {"helpfulness": "Helpfulness", "verbosity": "Verbosity"}
 FINE: dict[str, Any] = {
@@ -20,6 +20,7 @@ FINE: dict[str, Any] = {
     "position": {"preferences": 100, "first": 52},
     "leaning": {"helpfulness": {"levels": 0.2, "error": 0.05}, "verbosity": None},
     "scatter": {"helpfulness": {"levels": 0.7, "usual": 0.6, "reliability": 0.7, "stretch": 1.0}, "verbosity": None},
+    "accord": {"tasks": 100, "slope": 1.0, "error": 0.1},
     "drift": {"tasks": 100, "levels": 0.1, "error": 0.1},
 }
 
@@ -80,6 +81,30 @@ FEW: list[dict[str, Any]] = [
 @pytest.mark.parametrize("different", FEW, ids=str)
 def test_few_say_nothing(different: dict[str, Any]) -> None:
     assert flags(**different) == []
+
+
+def test_whoever_follows_the_others_by_chance_disagrees_even_where_all_agree_little() -> None:
+    low, chance = Measured(FINE | {"kappa": 0.3}), {"tasks": 100, "slope": 0.05, "error": 0.1}
+    guessing = Measured(FINE | {"kappa": 0.13, "accord": chance})
+    assert [flag.kind for flag in flagged([guessing, *[low] * 4])[0]] == [Kind.DISAGREEING]
+
+
+def test_a_few_bad_raters_do_not_hide_each_other() -> None:
+    noisy = Measured(FINE | {"scatter": {"helpfulness": {**FINE["scatter"]["helpfulness"], "levels": 1.1}}})
+    assert all(flagged([*[noisy] * 3, *[Measured(FINE)] * 4])[:3])
+
+
+@pytest.mark.parametrize(
+    ("different", "is_so"),
+    [
+        ({}, False),
+        ({"accord": None}, True),
+        ({"ratings": 19}, True),
+        ({"accord": {"tasks": 12, "slope": 0.3, "error": 0.2}}, True),
+    ],
+)
+def test_too_few_is_what_a_guesser_could_have_done(different: dict[str, Any], is_so: bool) -> None:
+    assert is_too_few(FINE | different) is is_so
 
 
 def test_a_task_that_is_flat_for_all_is_nobodys_fault() -> None:

@@ -72,11 +72,22 @@ class InUse(Refusal):
     code = "in_use"
 
 
+class RecutMeanwhile(Refusal):
+    """Somebody else has changed the segments since the caller read them."""
+
+    code = "recut_meanwhile"
+
+
 @in_transaction
-def change_cuts(task_id: int, cuts: Mapping[int, Sequence[Sequence[int]] | Sequence[str]]) -> Task:
+def change_cuts(
+    task_id: int, cuts: Mapping[int, Sequence[Sequence[int]] | Sequence[str]], *, seen: Mapping[int, str] | None = None
+) -> Task:
     """Gives responses of a task that nobody has rated other segments, by response id, as ranges or as texts.
 
+    `seen` holds the segments of responses as the caller has read them, as `as_parts` writes them.
+
     Raises:
+        RecutMeanwhile: a response's segments are no longer those.
         NotAPartition: segments do not divide a response's text, or the task has too many of them.
         InUse: the task has ratings or labels of its segments, or somebody holds it, or it is a gold task.
         Response.DoesNotExist: a response is another task's.
@@ -92,6 +103,10 @@ def change_cuts(task_id: int, cuts: Mapping[int, Sequence[Sequence[int]] | Seque
         raise InUse(_("This task has imported labels of its segments, so these can no longer be changed."))
     for number, given in cuts.items():
         response = task.responses.get(pk=number)
+        if seen and number in seen and seen[number] != as_parts(response):
+            raise RecutMeanwhile(
+                _("Somebody else has changed these segments meanwhile. Compare both, then save again.")
+            )
         by_texts = all(isinstance(one, str) for one in given)
         read = partition_by_texts if by_texts else partition
         response.segments = [list(one) for one in read(response.text, given)]  # type: ignore[arg-type]

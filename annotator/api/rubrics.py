@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotator import access
-from annotator.api.fields import KnownFields, NumberField
+from annotator.api.fields import KnownFields, NumberField, WholeNumberField
 from annotator.api.idempotency import Idempotent
 from annotator.api.resources import Resource
 from annotator.models import Attribute, Project, Rubric
@@ -43,18 +43,20 @@ class RubricTextSerializer(KnownFields):
 
     key = serializers.CharField(max_length=100)
     name = serializers.CharField(max_length=1000)
-    version = serializers.IntegerField(read_only=True)
+    version = WholeNumberField(
+        required=False,
+        min_value=1,
+        help_text="in a PUT: the version that this one changes; 409 if there is a newer one",
+    )
     attributes = serializers.ListField(child=AttributeTextSerializer(), max_length=100)
-
-    def to_internal_value(self, data: Any) -> Any:
-        # What GET answers can be sent back as it is.
-        if isinstance(data, dict):
-            data = {name: value for name, value in data.items() if name != "version"}
-        return super().to_internal_value(data)
 
 
 def text_of(data: Any) -> RubricText:
     """Returns the rubric that a JSON value holds; raises ValidationError if it is of another shape."""
+    return _text_and_version(data)[0]
+
+
+def _text_and_version(data: Any) -> tuple[RubricText, int | None]:
     serializer = RubricTextSerializer(data=data)
     serializer.is_valid(raise_exception=True)
     fields = serializer.validated_data
@@ -65,7 +67,7 @@ def text_of(data: Any) -> RubricText:
         )
         for one in fields["attributes"]
     )
-    return RubricText(fields["key"], fields["name"], tuple(attributes))
+    return RubricText(fields["key"], fields["name"], tuple(attributes)), fields.get("version")
 
 
 def answered(rubric: Rubric) -> dict[str, Any]:
@@ -140,7 +142,7 @@ class RubricOfProject(Resource):
     )
     def put(self, request: Request, slug: str) -> Response:
         user = access.user_of(request)
-        project, text = access.managed_project(user, slug), text_of(request.data)
+        project, (text, based_on) = access.managed_project(user, slug), _text_and_version(request.data)
         if flag(request.query_params, "dry_run"):
             return Response(ChangeSerializer(rubrics.change(project, text)).data)
-        return Response(answered(rubrics.publish(project, text, by=user)))
+        return Response(answered(rubrics.publish(project, text, by=user, based_on=based_on)))

@@ -7,12 +7,14 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from annotator.forms.seen import SeenField, Theirs, theirs
 from annotator.limits import LONGEST_NOTE
 from annotator.models import MOST_PLACES, Membership, Project, Role, User
 from annotator.projects import invitation_mails, members
 from annotator.projects.invitations import DAYS, LARGEST_QUOTA, LONGEST_NAME, MOST_DAYS, UnusableInvitation, Wish
 from annotator.projects.member_actions import ACTIONS
 from annotator.refusals import Refusal
+from annotator.stale_edits import FIELD, ChangedMeanwhile, sealed
 
 LONGEST_LIST = 200_000
 
@@ -210,11 +212,14 @@ class MemberForm(forms.Form):
     role = forms.ChoiceField(label=gettext_lazy("Role"), choices=Role.choices)
     languages = LanguagesField()
     quota = quota_field()
+    seen = SeenField()
 
     def __init__(self, member: Membership, data: Any = None) -> None:
         self.member = member
+        self.theirs: list[Theirs] = []
         shown = {"role": member.offered_role or member.role, "languages": member.languages, "quota": member.quota}
-        super().__init__(data, initial=shown)
+        stored = {name: getattr(member, name) for name in ("role", "offered_role", "languages", "quota")}
+        super().__init__(data, initial=shown | {FIELD: sealed(stored)})
         if member.offered_role:
             self.fields["role"].help_text = format_lazy(
                 gettext_lazy("The role stays “{role}” until the offer is accepted."), role=member.get_role_display()
@@ -225,7 +230,12 @@ class MemberForm(forms.Form):
         data = self.cleaned_data
         role = data["role"] if "role" in self.changed_data else None
         try:
-            members.change(self.member, role=role, quota=data["quota"], languages=data["languages"], by=by)
+            limits = {"quota": data["quota"], "languages": data["languages"]}
+            members.change(self.member, role=role, **limits, by=by, seen=data[FIELD])
+        except ChangedMeanwhile as stale:
+            shown = [{"offered_role": "role"}.get(name, name) for name in stale.names]
+            self.theirs = theirs(self, MemberForm(self.member), ChangedMeanwhile(shown))
+            return False
         except members.LastManager as last:
             self.add_error("role", str(last))
         except members.UnknownLanguage as unknown:

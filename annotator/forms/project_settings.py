@@ -11,7 +11,6 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
-from django.core import signing
 from django.db.models import Q
 from django.http import QueryDict
 from django.utils.translation import gettext
@@ -20,8 +19,8 @@ from django.utils.translation import gettext_lazy as _
 from annotator.models import Attribute, Project, Rubric
 from annotator.projects import project_settings
 from annotator.projects.settings_check import is_rated
+from annotator.stale_edits import FIELD, sealed, unsealed
 
-SALT = "annotator.project-settings"
 LARGEST = 2_147_483_647
 LONGEST_JSON = 20_000
 STAGES = ("regression", "bradley_terry", "margin", "scaled", "joint")
@@ -295,7 +294,7 @@ class ProjectSettingsForm(forms.ModelForm):  # type: ignore[type-arg]
         shown = {
             **common,
             "further": json.dumps(config, indent=2) if config else "",
-            "seen": signing.dumps(self.settings_of(project), salt=SALT, compress=True),
+            "seen": sealed(self.settings_of(project)),
         }
         super().__init__(data, instance=project, initial=shown, label_suffix="")
         self.before = self.settings_of(project)
@@ -365,10 +364,7 @@ class ProjectSettingsForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def shown(self) -> Mapping[str, Any]:
         """Returns the settings as the page showed them, or as they are where the page does not say."""
-        try:
-            shown = signing.loads(self.data.get("seen", ""), salt=SALT)
-        except signing.BadSignature:
-            return self.before
+        shown = unsealed(self.data.get(FIELD, ""))
         return {name: shown.get(name, value) for name, value in self.before.items()}
 
 

@@ -86,6 +86,17 @@ def key_from(name: str) -> str:
     return key[:LONGEST_KEY].rstrip("_")
 
 
+def as_lines(text: RubricText) -> str:
+    """Returns a rubric as a text to be compared by line with another."""
+    lines = [text.name]
+    for one in text.attributes:
+        weight = "" if one.weight is None else f" × {one.weight:g}"
+        lines += ["", f"{one.name} ({one.key}){weight}", *filter(None, [one.description])]
+        lines += [f"{score + 1}: {level}" for score, level in enumerate(one.levels)]
+        lines += [f"☐ {box}" for _key, box in one.checks]
+    return "\n".join(lines)
+
+
 class RubricNameForm(forms.Form):
     name = forms.CharField(label=gettext_lazy("Name of the rubric"), max_length=LONGEST_RUBRIC_NAME)
 

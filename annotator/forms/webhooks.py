@@ -6,8 +6,10 @@ from django import forms
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
+from annotator.forms.seen import SeenField
 from annotator.models import LONGEST_URL, Webhook
 from annotator.refusals import Refusal
+from annotator.stale_edits import FIELD, sealed
 from annotator.webhooks.endpoints import Wish
 from annotator.webhooks.events import EVENTS
 
@@ -29,15 +31,17 @@ class WebhookForm(forms.Form):
         help_text=_("Tick none to get all of them."),
     )
     active = forms.BooleanField(label=_("Active"), required=False, initial=True)
+    seen = SeenField()
 
     @classmethod
     def of(cls, webhook: Webhook, data: Any = None) -> "WebhookForm":
         """Returns the form as the webhook is, or with what was sent."""
-        return cls(data, initial={"url": webhook.url, "events": webhook.events, "active": webhook.active})
+        shown = {"url": webhook.url, "events": webhook.events, "active": webhook.active}
+        return cls(data, initial=shown | {FIELD: sealed(shown)})
 
     def wish(self) -> Wish:
         """Returns a valid form's answers."""
-        return Wish(**self.cleaned_data)
+        return Wish(**{name: value for name, value in self.cleaned_data.items() if name != FIELD})
 
     def show(self, refused: Refusal) -> None:
         """Shows a refusal beside its field, or above the form."""

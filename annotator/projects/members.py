@@ -18,6 +18,7 @@ from annotator.models import Assignment, Membership, Project, Role, Tally, User,
 from annotator.projects.languages import code_of
 from annotator.projects.staff import follow_roles
 from annotator.refusals import Refusal
+from annotator.stale_edits import Seen, require_as_seen
 
 
 class UnknownAccount(Refusal):
@@ -297,13 +298,24 @@ def limit(member: Membership, *, quota: int | None, languages: Sequence[str]) ->
 
 @transaction.atomic
 def change(
-    member: Membership, *, role: str | None = None, quota: int | None, languages: Sequence[str], by: User
+    member: Membership,
+    *,
+    role: str | None = None,
+    quota: int | None,
+    languages: Sequence[str],
+    by: User,
+    seen: Seen | None = None,
 ) -> None:
     """Gives the member a role, where one is named, and sets both limits: all of it, or nothing.
 
     Raises:
         LastManager, UnknownLanguage: nothing is changed.
+        ChangedMeanwhile: a value is no longer the one that the caller has seen.
     """
+    if seen:
+        one_change_at_a_time(member.project)
+        member.refresh_from_db(fields=["role", "offered_role", "quota", "languages"])
+        require_as_seen(member, seen)
     if role:
         give_role(member, role, agreed=member.user == by)
     limit(member, quota=quota, languages=languages)

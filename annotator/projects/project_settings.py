@@ -15,7 +15,7 @@ from annotator.projects import members, rubrics
 from annotator.projects.guidelines import publish_guidelines
 from annotator.projects.preset_rubrics import DEFAULT_RUBRIC
 from annotator.projects.settings_check import InvalidProject, check
-from annotator.refusals import Refusal
+from annotator.stale_edits import Seen, require_as_seen
 
 NUMBERS = (
     "base_annotators",
@@ -27,17 +27,6 @@ NUMBERS = (
     "spread_attribute",
     "spread_share",
 )
-
-
-class ChangedMeanwhile(Refusal):
-    """Somebody has changed settings since the caller read them; `names` holds the names of these settings."""
-
-    code = "changed_meanwhile"
-
-    def __init__(self, names: list[str]) -> None:
-        text = _("Somebody else has changed these settings meanwhile: %(names)s.")
-        super().__init__(text % {"names": ", ".join(names)})
-        self.names = names
 
 
 @transaction.atomic
@@ -84,9 +73,7 @@ def _with_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @transaction.atomic
-def change(
-    project: Project, changes: Mapping[str, Any], *, guidelines: str = "", seen: Mapping[str, Any] | None = None
-) -> bool:
+def change(project: Project, changes: Mapping[str, Any], *, guidelines: str = "", seen: Seen | None = None) -> bool:
     """Changes settings; returns whether the light worker recomputes the tasks.
 
     If the new number of annotators is below the number that is kept, all of them are kept. `seen` holds settings as
@@ -98,8 +85,7 @@ def change(
     """
     # no_key: a plain FOR UPDATE would block everybody who adds rows that refer to the project.
     stored = Project.objects.select_for_update(no_key=True).get(pk=project.pk)
-    if stale := [name for name, value in (seen or {}).items() if stored.serializable_value(name) != value]:
-        raise ChangedMeanwhile(stale)
+    require_as_seen(stored, seen)
     before = audit.fields_of(stored)
     changes = _checked(stored, changes)
     for name, value in changes.items():

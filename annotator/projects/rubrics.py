@@ -275,13 +275,29 @@ def change(project: Project, text: RubricText) -> Change:
     )
 
 
+class NewerRubric(Refusal):
+    """Somebody else has published a version since this text was begun; it would replace theirs unread."""
+
+    code = "newer_rubric"
+
+    def __init__(self, current: Rubric) -> None:
+        super().__init__(
+            _("Version %(version)s was published while you were writing. Nothing of either rubric is lost.")
+            % {"version": current.version}
+        )
+        self.errors = {"version": [str(self)]}
+        self.current = current
+
+
 @transaction.atomic
-def publish(project: Project, text: RubricText, *, by: User | None = None) -> Rubric:
+def publish(project: Project, text: RubricText, *, by: User | None = None, based_on: int | None = None) -> Rubric:
     """Makes the text the next version of the project's rubric; returns the rubric that is then in force.
 
     The attribute that decides on further annotators stays if the new version has it; else the first one decides.
+    `based_on` is the version that the text changes; without it, the text replaces whichever there is.
 
     Raises:
+        NewerRubric: another version than `based_on` is in force, with another text.
         InvalidRubric: no project can rate by it, or it cannot follow the one in use.
         Archived: the project is archived.
     """
@@ -292,6 +308,8 @@ def publish(project: Project, text: RubricText, *, by: User | None = None) -> Ru
     check(text, stored)
     if RubricText.of(stored.rubric) == text:
         return stored.rubric
+    if based_on is not None and stored.rubric.version != based_on:
+        raise NewerRubric(stored.rubric)
     rubric = _store(text, project=stored, version=_next_version(stored), previous=stored.rubric, by=by)
     before = audit.fields_of(stored)
     stored.rubric, stored.spread_attribute = rubric, _spread_attribute(stored, text)

@@ -168,7 +168,9 @@ def _disagreeing(measures: Mapping[str, Any], usual: float | None, usual_slope: 
 
 def _is_near_chance(measures: Mapping[str, Any], usual: float | None) -> bool:
     accord = measures.get("accord")
-    return bool(accord and usual) and accord["slope"] + ERRORS * accord["error"] < AT_CHANCE * usual
+    if not accord or not usual:
+        return False
+    return bool(accord["slope"] + ERRORS * accord["error"] < AT_CHANCE * usual)
 
 
 def _leaning(measures: Mapping[str, Any]) -> Found:

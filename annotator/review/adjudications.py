@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotator import audit, consensus
@@ -13,6 +14,7 @@ from annotator.consensus.rankings import Ranking, tiers
 from annotator.db.retries import in_transaction
 from annotator.db.storable_text import check_written
 from annotator.models import Adjudication, Label, Task, User
+from annotator.refusals import Refusal
 from annotator.review.blindness import require_not_rating, require_others_work
 
 WHY_NOT = {
@@ -27,6 +29,12 @@ SegmentScores = Mapping[int, Sequence[Mapping[str, int | None]]]
 """Scores of segments by response id, in the order of the segments, by aspect; None where one does not apply."""
 
 
+class SettledMeanwhile(Refusal):
+    """Somebody else has settled the task, or taken a decision back, since the caller read it."""
+
+    code = "settled_meanwhile"
+
+
 @in_transaction
 def adjudicate(
     task_id: int,
@@ -39,17 +47,20 @@ def adjudicate(
     comment: str = "",
     by: User,
     now: datetime,
+    seen: int | None = None,
 ) -> Adjudication:
     """Makes these scores the labels of a complete task. The same scores again change nothing, others replace them.
 
     `preference` is relative to the responses' positions; three responses or more have a `ranking` in its place. Where
-    `segments` has no scores of a response's segments, the annotators' agreed ones stay.
+    `segments` has no scores of a response's segments, the annotators' agreed ones stay. `seen` is the authoritative
+    rating that the caller has read, 0 for none; without it these scores replace whichever there is.
 
     Raises:
         IncompleteRating: a score is missing or off the scale.
         Refused: the task is not complete.
         UnstorableText, TextTooLong: the comment cannot be stored as it is.
         StillRating, OwnWork: the reviewer holds the task, or is the only one who rated it.
+        SettledMeanwhile: another rating than `seen` is in force, with other scores.
     """
     check_written(comment, "comment")
     # Locked before anything is checked: of two reviewers who decide at once, the second sees what the first decided.
@@ -80,6 +91,8 @@ def adjudicate(
     current = current_of(task)
     if current and _content(current) == _content(adjudication):
         return current
+    if seen is not None and seen != (current.pk if current else 0):
+        raise SettledMeanwhile(_("Somebody else has settled this task meanwhile. Compare both, then settle it again."))
     task.adjudications.filter(is_current=True).update(is_current=False)
     adjudication.save()
     _write_labels(adjudication, now)

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from annotator import access, annotation
 from annotator.access import user_of
+from annotator.annotation.cuts import RecutMeanwhile
 from annotator.forms.segments import SegmentTable
 from annotator.limits import MOST_RESPONSES
 from annotator.models import Adjudication, BulkChange, Label, Project, SkipReason, Task, UnsafeCategory, User, Verdict
@@ -42,6 +43,13 @@ from annotator.web.query_parameters import number_in
 @require_GET
 def data_task(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     """Shows everything about a task, unless the reader is rating it. Tasks that measure annotators stay unseen."""
+    return _page(request, slug, task_id)
+
+
+def _page(
+    request: HttpRequest, slug: str, task_id: int, *, refused_parts: Mapping[int, str] | None = None, status: int = 200
+) -> HttpResponse:
+    """`refused_parts` holds the segments that the reader wrote, by response, where somebody else has changed them."""
     user = user_of(request)
     project = access.reviewed_project(user, slug)
     tasks = project.tasks.exclude(state=Task.State.GOLD).prefetch_related("responses")
@@ -73,6 +81,7 @@ def data_task(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
                 "reward": rewards.get(sheet.response.pk),
                 "table": segments,
                 "parts": annotation.as_parts(sheet.response),
+                "refused_parts": (refused_parts or {}).get(sheet.response.pk, ""),
             }
             for sheet, segments in zip(shown.sheets, _segments(shown, project, given, labels), strict=True)
         ],
@@ -88,7 +97,7 @@ def data_task(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
         "agreed_preference": preference_text(shown.consensus.preference) if shown.consensus else "",
         "events": list(_events(happened, given, naming, manages=manages)),
     }
-    return render(request, "workspace/data_task.html", context)
+    return render(request, "workspace/data_task.html", context, status=status)
 
 
 @login_required
@@ -103,7 +112,11 @@ def recut(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
         messages.error(request, _("Nothing was changed: the text of the response is missing."))
         return redirect("data-task", slug, task.pk)
     try:
-        annotation.change_cuts(task.pk, {response.pk: annotation.from_parts(parts)})
+        seen = {response.pk: request.POST["seen"].replace("\r\n", "\n")} if "seen" in request.POST else None
+        annotation.change_cuts(task.pk, {response.pk: annotation.from_parts(parts)}, seen=seen)
+    except RecutMeanwhile as stale:
+        messages.error(request, str(stale))
+        return _page(request, slug, task.pk, refused_parts={response.pk: parts}, status=stale.status)
     except Refusal as refused:
         messages.error(request, str(refused))
     else:

@@ -115,7 +115,9 @@ def person(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     work = person_charts.work_of(project, user, done=user.done, reader=reader)
     context = {"project": project, "name": name, "pseudonym": user.pseudonym, "work": work, "manages": naming.by_name}
     wrong = bool(managed and managed["form"] and managed["form"].errors)
-    return render(request, "workspace/person.html", context | managed, status=422 if wrong else 200)
+    stale = bool(managed and managed["form"] and managed["form"].theirs)
+    status = 409 if stale else 422 if wrong else 200
+    return render(request, "workspace/person.html", context | managed, status=status)
 
 
 def _managed(request: HttpRequest, project: Project, user: User) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.core import signing
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import NoReverseMatch, reverse
@@ -15,11 +14,12 @@ from django.views.decorators.http import require_http_methods, require_POST
 from annotator import access
 from annotator.access import user_of
 from annotator.db.clock import database_now
-from annotator.forms.project_settings import COMMON, SALT, DeleteProjectForm, ProjectSettingsForm
+from annotator.forms.project_settings import COMMON, DeleteProjectForm, ProjectSettingsForm
 from annotator.models import AuditEntry, Project
 from annotator.projects import archive, deletion, project_settings
 from annotator.projects.settings_check import InvalidProject
 from annotator.refusals import Refusal
+from annotator.stale_edits import FIELD, ChangedMeanwhile, sealed
 from annotator.web.htmx import HtmxRequest
 
 
@@ -42,7 +42,7 @@ def settings(request: HtmxRequest, slug: str) -> HttpResponse:
             recounted = project_settings.change(project, form.changes(), seen=form.shown())
         except InvalidProject as invalid:
             _show_errors(form, invalid)
-        except project_settings.ChangedMeanwhile as stale:
+        except ChangedMeanwhile as stale:
             return _changed_meanwhile(request, project.pk, form, stale)
         else:
             return _saved(request, project, recounted=recounted)
@@ -83,7 +83,7 @@ def _show_errors(form: ProjectSettingsForm, invalid: InvalidProject) -> None:
 
 
 def _changed_meanwhile(
-    request: HttpRequest, project_id: int, form: ProjectSettingsForm, stale: project_settings.ChangedMeanwhile
+    request: HttpRequest, project_id: int, form: ProjectSettingsForm, stale: ChangedMeanwhile
 ) -> HttpResponse:
     """Shows what somebody else has changed; what the user has changed stays in the form, to be saved over it."""
     project = Project.objects.select_related("rubric").get(pk=project_id)
@@ -102,7 +102,7 @@ def _changed_meanwhile(
             value = fresh[name].value()
             if value is not None and value is not False:
                 data[name] = str(value)
-    data["seen"] = signing.dumps(fresh.before, salt=SALT, compress=True)
+    data[FIELD] = sealed(fresh.before)
     again = ProjectSettingsForm(project, data)
     again.is_valid()
     entries = AuditEntry.objects.filter(project_id=project.pk, action="project.changed").order_by("-pk")

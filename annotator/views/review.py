@@ -31,7 +31,7 @@ from annotator.pii.highlights import marks_of
 from annotator.projects.pseudonyms import Naming
 from annotator.refusals import Refusal
 from annotator.review import adjudicate, judge, withdraw
-from annotator.review.adjudications import WHY_NOT
+from annotator.review.adjudications import WHY_NOT, SettledMeanwhile
 from annotator.review.queue import (
     MOST_COUNTED,
     Place,
@@ -127,7 +127,12 @@ def review_task(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     said = segment_sheets(ratings, project, finest=False)
     form = AdjudicationForm(project, list(task.responses.all()), data, initial=start, said=said)
     if form.is_valid():
-        return _settle(request, task, form)
+        try:
+            return _settle(request, task, form)
+        except SettledMeanwhile as stale:
+            again = _page(request, reviewed(_task(project, task_id), project, by=user_of(request)), form)
+            page = again | {"project": project, "stale": str(stale)}
+            return render(request, "review_task.html", page, status=stale.status)
     context = _page(request, ratings, form) | {"project": project}
     return render(request, "review_task.html", context, status=422 if form.is_bound else 200)
 
@@ -151,7 +156,10 @@ def _start(wanted: str, ratings: Reviewed) -> dict[str, Any]:
 
 def _settle(request: HttpRequest, task: Task, form: AdjudicationForm) -> HttpResponse:
     try:
-        adjudicate(task.pk, **form.decision(), by=user_of(request), now=database_now())
+        seen = number_in(request.POST, "settled")
+        adjudicate(task.pk, **form.decision(), by=user_of(request), now=database_now(), seen=seen)
+    except SettledMeanwhile:
+        raise
     except Refusal as refused:
         messages.error(request, str(refused))
         return redirect(_address(request, "review-task", task.project.slug, task.pk))

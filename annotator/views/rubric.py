@@ -15,13 +15,16 @@ from rest_framework.exceptions import ValidationError
 from annotator import access
 from annotator.access import user_of
 from annotator.api.rubrics import text_of
-from annotator.forms.rubric import RubricEditor
+from annotator.forms.rubric import RubricEditor, as_lines
 from annotator.models import Project, Rubric, User
 from annotator.projects import rubrics
-from annotator.projects.rubrics import Change, InvalidRubric, RubricText
+from annotator.projects.guidelines import difference
+from annotator.projects.rubrics import Change, InvalidRubric, NewerRubric, RubricText
 from annotator.refusals import Refusal
 from annotator.web.htmx import HtmxRequest
+from annotator.web.query_parameters import number_in
 
+LARGEST_VERSION = 2**31 - 1
 LARGEST_FILE = 256 << 10
 """The most bytes of a file with a rubric: twenty attributes of the longest texts are half of that."""
 
@@ -50,16 +53,23 @@ def rubric(request: HtmxRequest, slug: str) -> HttpResponse:
     return _page(request, project, editor)
 
 
-def _page(request: HtmxRequest, project: Project, editor: RubricEditor, **more: Any) -> HttpResponse:
+def _page(
+    request: HtmxRequest, project: Project, editor: RubricEditor, *, status: int = 200, **more: Any
+) -> HttpResponse:
+    # A form that was refused for a newer version has shown that one by now, and is based on it.
+    based_on = None if "newer" in more else number_in(request.POST, "based_on", most=LARGEST_VERSION)
     page = {
         "project": project,
+        "based_on": project.rubric.version if based_on is None else based_on,
         "editor": editor,
         "preview": editor.preview(),
         "versions": rubrics.versions(project),
         "offered": Rubric.objects.offered_to(user_of(request)).order_by("name"),
         **more,
     }
-    return render(request, "workspace/_rubric_editor.html" if request.htmx else "workspace/rubric.html", page)
+    return render(
+        request, "workspace/_rubric_editor.html" if request.htmx else "workspace/rubric.html", page, status=status
+    )
 
 
 def _decided(request: HtmxRequest, project: Project, editor: RubricEditor, action: str) -> HttpResponse:
@@ -72,12 +82,17 @@ def _decided(request: HtmxRequest, project: Project, editor: RubricEditor, actio
             change = rubrics.change(project, text)
             return _page(request, project, editor, change=change, named=_named(project, change, in_force, text))
         if action == "publish":
-            published = rubrics.publish(project, text, by=user_of(request))
+            based_on = number_in(request.POST, "based_on", most=LARGEST_VERSION)
+            published = rubrics.publish(project, text, by=user_of(request), based_on=based_on)
             messages.success(request, _("Version %(version)s is in force.") % {"version": published.version})
         else:
             key = request.POST.get("offer_key", "")
             rubrics.offer(RubricText(key, text.name, text.attributes), by=user_of(request))
             messages.success(request, _("New projects can now choose this rubric."))
+    except NewerRubric as newer:
+        lines = difference(as_lines(RubricText.of(newer.current)), as_lines(text))
+        project.rubric = newer.current
+        return _page(request, project, editor, newer=newer, lines=lines, status=newer.status)
     except InvalidRubric as refused:
         editor.refuse(refused.errors)
         return _page(request, project, editor)

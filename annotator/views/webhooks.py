@@ -13,9 +13,11 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from annotator import access
 from annotator.access import user_of
 from annotator.db.clock import database_now
+from annotator.forms.seen import theirs
 from annotator.forms.webhooks import WebhookForm
 from annotator.models import Project, Webhook, WebhookDelivery
 from annotator.refusals import Refusal
+from annotator.stale_edits import FIELD, ChangedMeanwhile
 from annotator.web.query_parameters import number_in
 from annotator.webhooks import endpoints
 
@@ -50,7 +52,9 @@ def webhook(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     form = WebhookForm.of(row, request.POST if request.method == "POST" else None)
     if form.is_valid():
         try:
-            endpoints.change(row, form.wish())
+            endpoints.change(row, form.wish(), seen=form.cleaned_data[FIELD])
+        except ChangedMeanwhile as stale:
+            return _changed_meanwhile(request, _webhook(request, slug, pk), form, stale)
         except Refusal as refused:
             form.show(refused)
         else:
@@ -58,6 +62,11 @@ def webhook(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
             return redirect("webhook", slug, pk)
     page = {"project": row.project, "webhook": row, "form": form, **_log(request, row)}
     return render(request, "workspace/webhook.html", page, status=200 if request.method == "GET" else 422)
+
+
+def _changed_meanwhile(request: HttpRequest, row: Webhook, form: WebhookForm, stale: ChangedMeanwhile) -> HttpResponse:
+    page = {"project": row.project, "webhook": row, "theirs": theirs(form, WebhookForm.of(row), stale), "form": form}
+    return render(request, "workspace/webhook.html", page | _log(request, row), status=409)
 
 
 @login_required

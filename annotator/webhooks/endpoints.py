@@ -16,6 +16,7 @@ from annotator.db import locks
 from annotator.db.clock import database_now
 from annotator.models import Project, User, Webhook, WebhookDelivery
 from annotator.refusals import Refusal
+from annotator.stale_edits import Seen, require_as_seen
 from annotator.webhooks.addresses import target_of
 from annotator.webhooks.events import EVENTS, TEST
 
@@ -104,14 +105,16 @@ def make(project: Project, wish: Wish, *, by: User, now: datetime) -> tuple[Webh
 
 
 @transaction.atomic
-def change(webhook: Webhook, wish: Wish) -> Webhook:
+def change(webhook: Webhook, wish: Wish, *, seen: Seen | None = None) -> Webhook:
     """Changes the webhook. What had ended it is then known, and one that is made active starts afresh.
 
     Raises:
+        ChangedMeanwhile: a field no longer has the value that the caller has seen.
         UnusableAddress, UnknownEvent: one of the wishes cannot be met.
     """
     host = _checked(wish)
     row = Webhook.objects.select_for_update(of=["self"]).select_related("project").get(pk=webhook.pk)
+    require_as_seen(row, seen)
     before = _for_audit(row)
     moved = row.url != wish.url
     row.url, row.events = wish.url, _in_order(wish.events)

@@ -6,6 +6,7 @@ from django.utils.translation import gettext as _
 from annotator import audit
 from annotator.refusals import Refusal
 from annotator.releases.particulars import OTHER, UNKNOWN
+from annotator.stale_edits import Seen, require_as_seen
 from rewards.models import RewardModel
 
 MODEL_LICENSES = (
@@ -29,12 +30,15 @@ class UnusableLicense(Refusal):
 
 
 @transaction.atomic
-def set_license(model: RewardModel, name: str, text: str = "") -> None:
+def set_license(model: RewardModel, name: str, text: str = "", *, seen: Seen | None = None) -> None:
     """States the model's licence, which its card then has; `text` says more, and must where the licence is *other*.
 
     Raises:
         UnusableLicense: nothing is changed.
+        ChangedMeanwhile: the licence or its text is no longer what the caller has seen.
     """
+    if seen:
+        require_as_seen(RewardModel.objects.select_for_update().get(pk=model.pk), seen)
     text = text.strip()
     if name not in MODEL_LICENSES:
         known = ", ".join(MODEL_LICENSES)

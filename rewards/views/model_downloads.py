@@ -14,8 +14,10 @@ from django.views.decorators.http import require_GET, require_POST
 
 from annotator import access
 from annotator.access import user_of
+from annotator.forms.seen import SeenField
 from annotator.refusals import Refusal
 from annotator.releases.particulars import OTHER, UNKNOWN
+from annotator.stale_edits import FIELD, ChangedMeanwhile, sealed
 from rewards.model_downloads.files import files_of, reward_manifest
 from rewards.model_downloads.licenses import LONGEST_TEXT, MODEL_LICENSES, set_license
 from rewards.model_downloads.sending import sent_archive, sent_file
@@ -36,6 +38,13 @@ class LicenseForm(forms.Form):
         max_length=LONGEST_TEXT,
         widget=forms.Textarea({"rows": 2, "dir": "auto"}),
     )
+    seen = SeenField()
+
+    @classmethod
+    def of(cls, model: RewardModel) -> "LicenseForm":
+        """Returns the form as the version's licence is."""
+        stored = {"license": model.license, "license_text": model.license_text}
+        return cls(initial={**stored, "license": model.license or UNKNOWN, FIELD: sealed(stored)})
 
 
 def offered(model: RewardModel) -> dict[str, Any]:
@@ -48,7 +57,7 @@ def offered(model: RewardModel) -> dict[str, Any]:
         "files": files,
         "files_size": sum(file.size for file in files),
         "has_reward": reward_manifest(model) is not None,
-        "license_form": LicenseForm(initial={"license": model.license or UNKNOWN, "license_text": model.license_text}),
+        "license_form": LicenseForm.of(model),
     }
 
 
@@ -86,12 +95,25 @@ def license_version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         messages.error(request, " ".join(str(text) for errors in form.errors.values() for text in errors))
         return redirect("model-version", slug, model.pk)
     try:
-        set_license(model, form.cleaned_data["license"], form.cleaned_data["license_text"])
+        set_license(
+            model, form.cleaned_data["license"], form.cleaned_data["license_text"], seen=form.cleaned_data[FIELD]
+        )
+    except ChangedMeanwhile:
+        model.refresh_from_db(fields=["license", "license_text"])
+        return _licensed_meanwhile(request, model, form)
     except Refusal as refusal:
         return _refused(request, model, refusal)
     said = _("The card of version %(version)s states this licence now.")
     messages.success(request, said % {"version": model.version})
     return redirect("model-version", slug, model.pk)
+
+
+def _licensed_meanwhile(request: HttpRequest, model: RewardModel, form: LicenseForm) -> HttpResponse:
+    mine = f"{form.cleaned_data['license']} {form.cleaned_data['license_text']}".strip()
+    now = f"{model.license or UNKNOWN} {model.license_text}".strip()
+    text = _("Somebody else has chosen a licence meanwhile: “%(now)s”. Yours was not saved: “%(mine)s”.")
+    messages.error(request, text % {"now": now, "mine": mine})
+    return redirect("model-version", model.project.slug, model.pk)
 
 
 def _refused(request: HttpRequest, model: RewardModel, refusal: Refusal) -> HttpResponse:

@@ -22,6 +22,7 @@ from rewards.learning.data import Item, Turn
 from rewards.learning.merged_reward import write_reward
 from rewards.learning.model_files import save_checkpoint
 from rewards.learning.score import load
+from rewards.model_downloads import licenses
 from rewards.models import Evaluation, RewardModel, Snapshot, TrainingRun
 from tests.builders import NOW
 from tests.conftest import Cast
@@ -190,6 +191,19 @@ def test_files_that_are_not_here_are_said_to_be(model: RewardModel, rest: APICli
 def test_a_changed_file_of_the_reward_is_found(model: RewardModel) -> None:
     (model.reward_directory() / "config.json").write_text("{}")
     assert any("reward/config.json" in problem for problem in registry.verify(model))
+
+
+def test_a_licence_that_somebody_else_has_chosen_meanwhile_stays(
+    model: RewardModel, cast: Cast, client: Client
+) -> None:
+    client.force_login(cast.carol)
+    page = f"/projects/talk/models/{model.pk}/"
+    seen = client.get(page).context["license_form"]["seen"].value()
+    licenses.set_license(model, "mit")
+    sent = client.post(f"{page}license/", {"license": "apache-2.0", "seen": seen}, follow=True)
+    assert "meanwhile: “mit”. Yours was not saved: “apache-2.0”." in sent.content.decode()
+    model.refresh_from_db()
+    assert model.license == "mit"
 
 
 def test_the_page_offers_the_files_and_states_the_licence(model: RewardModel, cast: Cast, client: Client) -> None:

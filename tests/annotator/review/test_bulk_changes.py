@@ -198,6 +198,23 @@ def test_many_tasks_need_a_worker(project: Project, cast: Cast) -> None:
 
 
 @pytest.mark.usefixtures("few_at_the_door")
+def test_a_change_of_many_that_changed_few_is_undone_at_once_though_no_worker_listens(
+    project: Project, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    retired = [make_task(project, f"old-{number}") for number in range(5)]
+    Task.objects.update(state=Task.State.RETIRED)
+    task = make_task(project, "t-1")
+    with monkeypatch.context() as listening:
+        listening.setattr(heartbeats, "require", lambda queue: None)
+        change = made(project, cast, "retire", *retired, task)
+    assert finish_all(now=NOW) == 1
+    change.refresh_from_db()
+    assert (change.chosen, change.changed, states(task)) == (6, 1, ["retired"])
+    undone = undo(change, now=NOW)
+    assert (undone.undone_at, undone.put_back, states(task)) == (NOW, 1, ["open"])
+
+
+@pytest.mark.usefixtures("few_at_the_door")
 def test_a_worker_carries_out_what_another_began(project: Project, cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeats, "require", lambda queue: None)
     tasks = [make_task(project, f"t-{number}") for number in range(5)]

@@ -1,7 +1,8 @@
 """Runs periodic work for each project separately, and records a failure in a row that people can see.
 
 The row says what fails, in which project, since when and how often. It is deleted when the work succeeds again. The
-failure of one project does not stop the work on the others.
+failure of one project does not stop the work on the others. Work that fails because its project is being deleted
+meanwhile has not failed.
 """
 
 import logging
@@ -35,6 +36,8 @@ def each_project(task: str, projects: Iterable[Project], work: Callable[[Project
             try:
                 done += work(project)
             except Exception as error:  # noqa: BLE001  any failure of one project is recorded, and the others go on
+                if _is_going(project):
+                    continue
                 note(task, project, error)
                 failed.append(Q(project=project))
     earlier = BackgroundFailure.objects.filter(task=task)
@@ -55,8 +58,15 @@ def _raised(task: str, project: Project | None) -> Iterator[None]:
     try:
         yield
     except Exception as error:
+        if project and _is_going(project):
+            return
         note(task, project, error)
         raise
+
+
+def _is_going(project: Project) -> bool:
+    """Returns whether somebody has deleted the project, so that what the work has written refers to nothing."""
+    return not Project.objects.standing().filter(pk=project.pk).exists()
 
 
 def note(task: str, project: Project | None, error: Exception) -> None:

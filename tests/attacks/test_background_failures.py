@@ -1,17 +1,29 @@
 """What fails in one project in the background is a row that people see, and nobody else's trouble."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
 from annotator import agreement, assignment, quality, tasks
 from annotator.background import failures, heartbeats, messages
-from annotator.models import BackgroundFailure, Exclusion, Project, RaterQuality, RecountWanted, Rubric, Task
+from annotator.models import (
+    AgreementState,
+    BackgroundFailure,
+    Exclusion,
+    Project,
+    RaterQuality,
+    RecountWanted,
+    Rubric,
+    Task,
+)
 from annotator.pii import scans
+from annotator.projects import archive, deletion
 from annotator.review import exclusions
 from rewards import runs
 from rewards import tasks as machine_tasks
@@ -190,3 +202,40 @@ def test_a_readmission_whose_message_was_lost_is_finished(
     tasks.enforce_exclusions()
     assert not Exclusion.objects.exists()
     assert project.tasks.get().assignments.get().counts
+
+
+# A project that goes meanwhile -----------------------------------------------------------------------------
+
+
+def delete_elsewhere(project: Project) -> None:
+    """Deletes the project over another connection, as the web does while a worker is at work."""
+
+    def delete() -> None:
+        try:
+            archive.archive(project, now=NOW)
+            deletion.delete(project, confirm=project.slug, now=NOW)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as other:
+        other.submit(delete).result()
+
+
+def write_into(project: Project) -> int:
+    AgreementState.objects.create(project_id=project.pk, attributes=[], refreshed_at=NOW)
+    return 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_work_for_a_project_that_is_deleted_meanwhile_has_not_failed() -> None:
+    goes, stays = make_project("goes"), make_project("stays")
+
+    def work(project: Project) -> int:
+        if project == goes:
+            delete_elsewhere(project)
+        return write_into(project)
+
+    assert failures.each_project("refresh_agreement", [goes, stays], work) == 1
+    with failures.as_whole("count_figures", goes):
+        write_into(goes)
+    assert not BackgroundFailure.objects.exists()

@@ -358,6 +358,7 @@ REWARD_BACKBONES, REWARD_BACKBONE = environment.backbones(
 POLICY_BASES = environment.policies("POLICY_BASES")
 # The words of the command that starts trainers, with placeholders; without any, trainers are the worker's children.
 TRAIN_LAUNCHER = environment.launcher("TRAIN_LAUNCHER")
+GPU_QUEUES = environment.words("GPU_QUEUES", "light", "train", "score")  # their workers take no work without a GPU
 RUN_HOURS = environment.hours("RUN_HOURS", 24)  # the longest that a run may work
 RUN_HEARTBEAT_SECONDS = 2
 RUN_LOST_AFTER_SECONDS = environment.number("RUN_LOST_AFTER_SECONDS", 60)

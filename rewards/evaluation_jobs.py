@@ -18,7 +18,7 @@ from django.utils.text import get_valid_filename
 from django.utils.translation import gettext as _
 
 from annotator import audit
-from annotator.background import heartbeats, messages
+from annotator.background import fitness, heartbeats, messages
 from annotator.db.clock import database_now
 from annotator.db.retries import outlasting_outages
 from annotator.models import User
@@ -60,7 +60,7 @@ class _LostJob(Exception):
 
 
 class _PutDown(Exception):
-    """The worker was asked to stop in the middle of the job."""
+    """The worker was asked to stop in the middle of the job, or does not see its file yet."""
 
 
 def request(model: RewardModel, file: IO[bytes], *, file_name: str, name: str, by: User) -> EvaluationJob:
@@ -126,18 +126,28 @@ def _remove(job: EvaluationJob) -> None:
 
 def work(job_id: int) -> None:
     """Measures the model of a queued job; does nothing if another worker has the job, or somebody removed it."""
+    try:
+        fitness.require_artifacts()
+    except fitness.Unfit:
+        heartbeats.hand_on("rewards.tasks.evaluate", [job_id])
+        return
     job = _claim(job_id, now=database_now())
     if job is None:
         return
     try:
-        file, folder = _file_of(job), job.directory() / f"attempt-{job.attempt}"
-        folder.mkdir(exist_ok=True)
-        metrics = evaluation.measured(job.reward_model, str(file), folder=folder, beat=partial(_beat, job))
+        with fitness.blamed(["train"]):
+            file, folder = _file_of(job), job.directory() / f"attempt-{job.attempt}"
+            folder.mkdir(exist_ok=True)
+            metrics = evaluation.measured(job.reward_model, str(file), folder=folder, beat=partial(_beat, job))
         _finish(job, metrics)
     except _LostJob:
         return
     except _PutDown:
         _owned(job).update(state=EvaluationJob.State.QUEUED, heartbeat_at=None)
+        return
+    except fitness.Unfit:
+        _owned(job).update(state=EvaluationJob.State.QUEUED, heartbeat_at=None)
+        heartbeats.hand_on("rewards.tasks.evaluate", [job_id])
         return
     except Refusal as refused:
         _fail(job, str(refused))
@@ -159,6 +169,8 @@ def _claim(job_id: int, *, now: datetime) -> EvaluationJob | None:
 def _file_of(job: EvaluationJob) -> Path:
     file = job.directory() / job.file_name
     if not file.is_file():
+        if job.attempt < settings.RUN_ATTEMPTS:
+            raise _PutDown
         raise evaluation.EvaluationFailed(f"{job.file_name} did not arrive. Send it again.")
     return file
 

@@ -74,8 +74,9 @@ class SnapshotTask(models.Model):
 class SnapshotJob(models.Model):
     """Somebody's request for a snapshot, which the light worker builds.
 
-    `tasks` have been written so far. A job that is being built while nobody holds the lock of its project has lost its
-    worker, and is taken up again. The one that waits includes all labels of the time at which it was asked for.
+    `attempt` is a fencing number, as a run's is. `tasks` have been written so far. A job that is being built while
+    nobody holds the lock of its project has lost its worker, and is taken up again. The one that waits includes all
+    labels of the time at which it was asked for.
     """
 
     class State(models.TextChoices):
@@ -90,7 +91,8 @@ class SnapshotJob(models.Model):
     )
     state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
     tasks = models.PositiveIntegerField(default=0, help_text="written so far")
-    attempt = models.PositiveSmallIntegerField(default=0)
+    attempt = models.PositiveSmallIntegerField(default=0, help_text="counts up with each worker")
+    tries = models.PositiveSmallIntegerField(default=0, help_text="workers that were lost, and the current one")
     snapshot = models.ForeignKey(Snapshot, on_delete=models.CASCADE, null=True, blank=True, related_name="+")
     code = models.CharField(max_length=60, blank=True, help_text="of the refusal")
     error = models.TextField(blank=True)

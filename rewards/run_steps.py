@@ -47,21 +47,22 @@ def full_disk_named() -> Iterator[None]:
 
 
 @outlasting_outages
-def check_files(project: Project) -> None:
+def check_files(run: TrainingRun) -> None:
     """Checks before hours of training, not after them, that there is room, and that the champion can be used.
 
     Raises:
         ForeignArtifacts, DiskNearlyFull: the folder is not this installation's, or has no room.
-        ChampionMissing: the champion's files are not here.
+        PutDown, ChampionMissing: the champion's files are not here, and may be on the next worker; or on none.
     """
     artifacts.require_ours()
     disk_space.require_room()
-    champion = champion_of(project)
+    champion = champion_of(run.project)
     if champion and not (champion.directory() / registry.MANIFEST).is_file():
-        raise ChampionMissing(
+        text = (
             f"This worker ({socket.gethostname()}) has no files of the champion, version {champion.version}, with "
             "which the new model would be compared. Every worker must see the same artifacts."
         )
+        raise runs.PutDown(text) if run.attempt < settings.RUN_ATTEMPTS else ChampionMissing(text)
 
 
 @outlasting_outages

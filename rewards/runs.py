@@ -18,7 +18,7 @@ from django.db.models.functions import Coalesce
 from django.utils.translation import gettext as _
 
 from annotator import audit
-from annotator.background import failures, heartbeats, messages
+from annotator.background import failures, fitness, heartbeats, messages
 from annotator.db.retries import outlasting_outages
 from annotator.models import Project, User
 from annotator.projects.archive import require_in_use
@@ -267,6 +267,12 @@ def due(project: Project, *, now: datetime) -> str:
 # One worker at a time --------------------------------------------------------------------------------------
 
 
+def hand_on(run_id: int, why: fitness.Unfit) -> None:
+    """Sends the message of a run that this worker is unfit for to the next one; the run's page says why it waits."""
+    TrainingRun.objects.filter(pk=run_id, state=RunState.QUEUED).update(error=str(why))
+    heartbeats.hand_on("rewards.tasks.train", [run_id])
+
+
 def claim(run_id: int, *, worker: str, now: datetime) -> TrainingRun | None:
     """Takes a queued run for this worker; None if another worker has it, or it has been cancelled."""
     # One conditional UPDATE decides: of two workers with the same message one changes the row. The attempt that it
@@ -317,12 +323,18 @@ def drop(run: TrainingRun, why: NothingNew, *, now: datetime) -> None:
 
 
 @outlasting_outages
-def put_down(run: TrainingRun, why: PutDown) -> None:
+def put_down(run: TrainingRun, why: PutDown | fitness.Unfit) -> None:
     """Puts the run back into the queue, so that the next worker goes on from the last checkpoint."""
     owned = TrainingRun.objects.working().filter(pk=run.pk, attempt=run.attempt)
     # A worker that is being stopped must not send the run to itself; `recover_lost` sends it when nobody takes it.
     if owned.update(state=RunState.QUEUED, heartbeat_at=None, error=str(why)) and isinstance(why, TrainerKilled):
         send(run)
+
+
+def put_back(run: TrainingRun, why: fitness.Unfit) -> None:
+    """Puts a run back whose worker turned out to be unfit in the middle of it, and sends it to the next worker."""
+    put_down(run, why)
+    heartbeats.hand_on("rewards.tasks.train", [run.pk])
 
 
 @transaction.atomic

@@ -7,7 +7,7 @@ from typing import Any
 
 from celery import Task, shared_task
 
-from annotator.background import failures, messages
+from annotator.background import failures, fitness, heartbeats, messages
 from annotator.db.clock import database_now
 from annotator.refusals import Refusal
 from annotator.storage.hidden_paths import without_places
@@ -26,12 +26,21 @@ def train(self: "Task[Any, Any]", run_id: int) -> None:
     The message is acknowledged early: Redis would deliver it again after an hour, in the middle of a longer run. The
     run of a lost worker is recovered from its row.
     """
+    try:
+        fitness.require_artifacts()
+    except fitness.Unfit as unfit:
+        runs.hand_on(run_id, unfit)
+        return
     run = runs.claim(run_id, worker=str(self.request.hostname), now=database_now())
     if run is None:
         return
     try:
-        model = _carried_out(run)
+        with fitness.blamed(["train"]):
+            model = _carried_out(run)
     except runs.LostRun:
+        return
+    except fitness.Unfit as unfit:
+        runs.put_back(run, unfit)
         return
     except runs.PutDown as why:
         runs.put_down(run, why)
@@ -134,7 +143,11 @@ def score_chunk(lane_id: int, number: int) -> int:
     if turn is None:
         return 0
     try:
-        scored = pass_lanes.score(turn)
+        with fitness.blamed(["score"]):
+            scored = pass_lanes.score(turn)
+    except fitness.Unfit:
+        pass_lanes.hand_on(turn)
+        return 0
     except Exception as error:
         pass_lanes.note_failure(turn, f"{type(error).__name__}: {error}")
         raise
@@ -146,7 +159,10 @@ def score_chunk(lane_id: int, number: int) -> int:
 def score_job(job_id: int) -> None:
     """Answers a small request for scores; an error is written to its row, where the caller waits for it."""
     try:
-        scoring.answer(job_id)
+        with fitness.blamed(["score"]):
+            scoring.answer(job_id)
+    except fitness.Unfit:
+        heartbeats.hand_on("rewards.tasks.score_job", [job_id])
     except Exception as error:
         ScoringJob.objects.filter(pk=job_id).update(
             state=ScoringJob.State.FAILED, error=without_places(f"{type(error).__name__}: {error}")

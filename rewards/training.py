@@ -36,7 +36,7 @@ def carry_out(run: TrainingRun) -> RewardModel | None:
 
 
 def _from_snapshot_to_verdict(run: TrainingRun) -> RewardModel | None:
-    run_steps.check_files(run.project)
+    run_steps.check_files(run)
     snapshot = run.snapshot or run_steps.new_snapshot(run, refuse_repetition=runs.refuse_repetition)
     runs.write(run, snapshot=snapshot, state=RunState.TRAINING, code_version=runs.code_version())
     folder = _prepared(run, snapshot)

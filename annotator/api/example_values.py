@@ -362,6 +362,9 @@ VALUES: dict[str, Any] = {
     "failures": 0,
     "workers": 1,
     "heartbeat_age": 1.5,
+    "unfit": [],
+    "migrated": True,
+    "static_files": True,
     # Pages and parameters
     "next": "https://rate.example.org/api/v1/projects/?cursor=cD01MA%3D%3D",
     "previous": None,

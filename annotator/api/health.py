@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from annotator.background.fitness import Fault
 from annotator.launch.health import readiness
 
 
@@ -19,6 +20,10 @@ class LiveSerializer(serializers.Serializer[Any]):
 class QueueSerializer(serializers.Serializer[Any]):
     workers = serializers.IntegerField()
     heartbeat_age = serializers.FloatField(allow_null=True, help_text="seconds since the youngest heartbeat")
+    unfit = serializers.ListField(
+        child=serializers.ChoiceField(choices=[fault.value for fault in Fault]),
+        help_text="for each worker that lives and takes no work: what it lacks",
+    )
 
 
 class ReadySerializer(serializers.Serializer[Any]):
@@ -28,6 +33,8 @@ class ReadySerializer(serializers.Serializer[Any]):
     queues = serializers.DictField(child=QueueSerializer())
     disk = serializers.BooleanField(help_text="false: nearly full; imports, snapshots and runs are refused")
     artifacts = serializers.BooleanField(help_text="false: this process sees other files than the installation's")
+    migrated = serializers.BooleanField(help_text="false: the database is older than the code")
+    static_files = serializers.BooleanField(help_text="false: `prepare` has not run on this host")
     failures = serializers.IntegerField(help_text="periodic tasks that fail; the admin says which")
     error = serializers.CharField(allow_blank=True)
 
@@ -45,9 +52,11 @@ class Live(APIView):
 
 
 class Ready(APIView):
-    """Returns the state of the database, Redis, each queue's workers, the disk and the artifacts.
+    """Returns the state of the database, Redis, each queue's workers, the disk, the artifacts and the static files.
 
-    The status is 503 if the database or Redis is away; any other fault only shows in the body.
+    The status is 503 where a load balancer should send people to another host: the database or Redis is away, the
+    database is older than the code, or this host has no static files or other artifacts. Any other fault only shows in
+    the body.
     """
 
     # Without authentication, which would fail, instead of answering 503, while the database is away.

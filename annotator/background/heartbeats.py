@@ -1,13 +1,15 @@
-"""Knows which Celery workers listen to which queue, by heartbeats in Redis.
+"""Knows which Celery workers listen to which queue, by heartbeats in Redis, and which of them can work.
 
 Each worker sends heartbeats from a thread, because a solo worker answers no ping while it trains. The web reads them,
 so that it can refuse work at once if nobody would do it. Heartbeats carry the time of Redis, whose clock is the only
-one that all processes share.
+one that all processes share. A worker that is unfit (fitness.py) says so in its heartbeats and consumes nothing.
 """
 
 import json
 import logging
 import threading
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -19,7 +21,8 @@ from django.utils.translation import gettext as _
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from annotator.background import messages
+from annotator.background import fitness, messages
+from annotator.background.fitness import Fault
 from annotator.celery import PATIENCE_SECONDS
 from annotator.refusals import Refusal
 from annotator.storage import artifacts
@@ -27,6 +30,11 @@ from annotator.storage import artifacts
 QUEUES = ("light", "train", "score")
 KEY = "rewardloop:workers"
 ALIVE_FOR_BEATS = 4
+BEATS_A_LOOK = 3
+"""A fit worker looks at every third heartbeat whether it still is, an unfit one at each."""
+BEATS_A_GPU = 60
+"""Looking for a GPU takes seconds of a processor."""
+YIELD_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 
@@ -39,14 +47,32 @@ class NoWorker(Refusal):
 
 @dataclass(frozen=True)
 class QueueHealth:
-    """The number of live workers of a queue, and the age in seconds of the latest heartbeat that is known of it."""
+    """The live workers of a queue that take work, the age in seconds of the latest heartbeat, and what is amiss.
+
+    `unfit` says of each live worker that takes no work why it does not.
+    """
 
     workers: int
     heartbeat_age: float | None
+    unfit: tuple[Fault, ...] = ()
 
     @property
     def alive(self) -> bool:
         return self.workers > 0
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A worker as its last heartbeat tells of it, `age` seconds ago."""
+
+    name: str
+    queues: tuple[str, ...]
+    age: float
+    unfit: Fault | None
+
+    @property
+    def alive(self) -> bool:
+        return self.age < ALIVE_FOR_BEATS * settings.WORKER_HEARTBEAT_SECONDS
 
 
 _connecting = threading.Lock()
@@ -68,19 +94,36 @@ def _client() -> "redis.Redis":
     return redis.Redis.from_url(settings.REDIS_URL, retry=retry, **patience)
 
 
-def listening() -> dict[str, QueueHealth]:
-    """Returns the health of every queue. Raises redis.RedisError if Redis does not answer."""
+def workers() -> list[Worker]:
+    """Returns the workers that have not signed off, by name. Raises redis.RedisError if Redis does not answer."""
     # The time comes with the heartbeats, in one round trip: pages wait for this.
     with messages.without_waiting_twice(), connection().pipeline(transaction=False) as pipeline:
         pipeline.time()
-        pipeline.hvals(KEY)
-        (seconds, microseconds), values = pipeline.execute()
-    now, beats = seconds + microseconds / 1e6, [json.loads(value) for value in values]
-    limit = ALIVE_FOR_BEATS * settings.WORKER_HEARTBEAT_SECONDS
-    health = {}
+        pipeline.hgetall(KEY)
+        (seconds, microseconds), beats = pipeline.execute()
+    now = seconds + microseconds / 1e6
+    return [_worker(name.decode(), json.loads(beats[name]), now) for name in sorted(beats)]
+
+
+def _worker(name: str, beat: dict[str, Any], now: float) -> Worker:
+    unfit = Fault(beat["unfit"]) if beat.get("unfit") else None
+    return Worker(name, tuple(beat["queues"]), round(max(now - beat["at"], 0.0), 1), unfit)
+
+
+def listening() -> dict[str, QueueHealth]:
+    """Returns the health of every queue. Raises redis.RedisError if Redis does not answer."""
+    return by_queue(workers())
+
+
+def by_queue(known: Iterable[Worker]) -> dict[str, QueueHealth]:
+    known, health = list(known), {}
     for queue in QUEUES:
-        ages = [max(now - beat["at"], 0.0) for beat in beats if queue in beat["queues"]]
-        health[queue] = QueueHealth(sum(age < limit for age in ages), round(min(ages), 1) if ages else None)
+        theirs = [worker for worker in known if queue in worker.queues]
+        health[queue] = QueueHealth(
+            sum(worker.alive and not worker.unfit for worker in theirs),
+            min((worker.age for worker in theirs), default=None),
+            tuple(worker.unfit for worker in theirs if worker.alive and worker.unfit),
+        )
     return health
 
 
@@ -92,11 +135,13 @@ def waiting(queue: str) -> int:
 def require(queue: str) -> None:
     """Raises NoWorker unless a live worker listens to the queue."""
     try:
-        alive = listening()[queue].alive
+        health = listening()[queue]
     except redis.RedisError as down:
         _log.warning("no work can be handed out: %s", down)
         raise NoWorker(_("Redis does not answer, so no work can be started. Try again in a moment.")) from down
-    if not alive:
+    if health.unfit and not health.alive:
+        raise NoWorker(idle_in_words(queue, health.unfit[0]))
+    if not health.alive:
         text = _(
             "No worker is running for the queue '%(queue)s'. Start one: celery -A annotator worker -Q %(queue)s --pool "
             "solo"
@@ -104,8 +149,15 @@ def require(queue: str) -> None:
         raise NoWorker(text % {"queue": queue})
 
 
-def beat(name: str, queues: list[str]) -> None:
-    connection().hset(KEY, name, json.dumps({"queues": queues, "at": redis_now()}))
+def idle_in_words(queue: str, fault: Fault) -> str:
+    """Says that a worker is there and takes no work, and why."""
+    text = _("A worker of the queue '%(queue)s' is running, but takes no work: %(reason)s.")
+    return text % {"queue": queue, "reason": fitness.WORDS[fault]}
+
+
+def beat(name: str, queues: list[str], unfit: Fault | None = None) -> None:
+    """Says in Redis that the worker lives. Raises redis.RedisError."""
+    connection().hset(KEY, name, json.dumps({"queues": queues, "at": redis_now(), "unfit": unfit}))
 
 
 def redis_now() -> float:
@@ -119,23 +171,53 @@ def forget(name: str) -> None:
 
 
 class _Heartbeat(threading.Thread):
-    """Sends heartbeats until it is stopped. While Redis is away the heartbeats are only missed."""
+    """Sends heartbeats until it is stopped, and has an unfit worker consume nothing until it is fit again.
 
-    def __init__(self, name: str, queues: list[str]) -> None:
+    While Redis is away the heartbeats are only missed.
+    """
+
+    def __init__(self, consumer: Any) -> None:
         # A daemon, so that a worker which ends without the signal does not wait for this thread.
         super().__init__(name="heartbeat", daemon=True)
-        self.worker, self.queues, self.stopped = name, queues, threading.Event()
+        self.worker, self.queues = consumer.hostname, [queue.name for queue in consumer.task_consumer.queues]
+        self.stopped, self.wanted = threading.Event(), threading.Event()
+        self.unfit: Fault | None = None
+        self._consumer = consumer
+        self._beats = 0
 
     def run(self) -> None:
         while not self.stopped.is_set():
             try:
-                beat(self.worker, self.queues)
+                beat(self.worker, self.queues, self.unfit)
             except redis.RedisError as down:
                 _log.warning("no heartbeat: %s", down)
-            self.stopped.wait(settings.WORKER_HEARTBEAT_SECONDS)
+            look_now = self.wanted.wait(settings.WORKER_HEARTBEAT_SECONDS)
+            self.wanted.clear()
+            self._beats += 1
+            if self.stopped.is_set():
+                return
+            if look_now or self.unfit or not self._beats % BEATS_A_LOOK:
+                self.look(with_gpu=look_now or self._beats % BEATS_A_GPU == 0)
+
+    def look(self, *, with_gpu: bool) -> None:
+        """Looks at what the worker needs, and starts or stops consuming where that has changed."""
+        before = self.unfit
+        known_gpu = before == Fault.GPU and not with_gpu
+        self.unfit = fitness.fault_of(self.queues if with_gpu else ()) or (Fault.GPU if known_gpu else None)
+        if bool(before) == bool(self.unfit):
+            return
+        if self.unfit:
+            _log.error("This worker takes no work: %s.", fitness.WORDS[self.unfit])
+        else:
+            _log.warning("This worker takes work again.")
+        change = self._consumer.cancel_task_queue if self.unfit else self._consumer.add_task_queue
+        for queue in self.queues:
+            # In the worker's own loop, to which its connection belongs; a solo worker gets there between two tasks.
+            self._consumer.call_soon(change, queue)
 
     def stop(self) -> None:
         self.stopped.set()
+        self.wanted.set()
         # Signing off shows the queue as unserved at once, and not only when the heartbeat is too old.
         try:
             forget(self.worker)
@@ -148,6 +230,32 @@ stopping = threading.Event()
 """Set in a worker that was asked to end. Long work checks it, and stops at a point from which it can be resumed."""
 
 
+def takes_work() -> bool:
+    """Returns whether this worker may take another job: it was not asked to end, and it sees the artifacts."""
+    if stopping.is_set():
+        return False
+    try:
+        fitness.require_artifacts()
+    except fitness.Unfit:
+        look_now()
+        return False
+    return True
+
+
+def look_now() -> None:
+    """Has this worker look at once whether it is fit. A job asks for it whose worker was not."""
+    for thread in _beating:
+        thread.wanted.set()
+
+
+def hand_on(task: str, arguments: Sequence[int], **options: Any) -> None:
+    """Sends a message on from a worker that cannot do the work, once it has had time to stop consuming."""
+    look_now()
+    # Otherwise the message could come back to this worker at once, again and again.
+    time.sleep(YIELD_SECONDS)
+    messages.send(task, arguments, **options)
+
+
 @worker_ready.connect
 @beat_init.connect
 def _look_at_files(**_: Any) -> None:
@@ -156,8 +264,10 @@ def _look_at_files(**_: Any) -> None:
 
 @worker_ready.connect
 def _start(sender: Any, **_: Any) -> None:
-    thread = _Heartbeat(sender.hostname, [queue.name for queue in sender.task_consumer.queues])
+    thread = _Heartbeat(sender)
     _beating.append(thread)
+    # Before the first message is read.
+    thread.look(with_gpu=True)
     thread.start()
 
 

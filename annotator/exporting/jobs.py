@@ -22,7 +22,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotator import access, audit
-from annotator.background import heartbeats, messages
+from annotator.background import fitness, heartbeats, messages
 from annotator.background.failures import safe_text
 from annotator.background.pulse import Ended, Pulse, PutDown
 from annotator.db import locks
@@ -167,7 +167,7 @@ def run_waiting() -> int:
     """Writes the files that wait, one after the other; returns how many jobs have ended."""
     ended = 0
     with locks.session_lock("export jobs") as is_alone:
-        while is_alone and not heartbeats.stopping.is_set() and (job := _claimed()):
+        while is_alone and heartbeats.takes_work() and (job := _claimed()):
             _carry_out(job)
             ended += 1
     return ended
@@ -191,11 +191,12 @@ def _claimed() -> ExportJob | None:
 
 def _carry_out(job: ExportJob) -> None:
     try:
-        _write(job)
+        with fitness.blamed():
+            _write(job)
     except Ended:
         if not ExportJob.objects.filter(pk=job.pk).exists():  # otherwise another worker has the job and the folder
             _remove_files(job)
-    except PutDown:
+    except (PutDown, fitness.Unfit):
         # Not the job's fault: the next worker has as many attempts as this one had.
         _owned(job).update(state=State.WAITING, tries=F("tries") - 1)
     except Refusal as refused:
@@ -204,18 +205,21 @@ def _carry_out(job: ExportJob) -> None:
         # The database is away: the job stays as it is, and is taken up again when it is back.
         raise
     except Exception as error:
-        _fail(job, safe_text(error))
-        raise
+        if _fail(job, safe_text(error)):  # otherwise it was cancelled, or has gone with its project
+            raise
 
 
 def _owned(job: ExportJob) -> QuerySet[ExportJob]:
     return ExportJob.objects.filter(pk=job.pk, attempt=job.attempt, state=State.WORKING)
 
 
-def _fail(job: ExportJob, error: str) -> None:
+def _fail(job: ExportJob, error: str) -> bool:
+    """Ends the job with its error; returns False where it is not this worker's any more."""
     error = without_places(error)[:10_000]
-    if _owned(job).update(state=State.FAILED, error=error, finished_at=database_now()):
+    failed = _owned(job).update(state=State.FAILED, error=error, finished_at=database_now())
+    if failed:
         _remove_files(job)
+    return bool(failed)
 
 
 def _write(job: ExportJob) -> None:

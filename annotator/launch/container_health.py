@@ -1,6 +1,5 @@
 """Health checks of the containers: `python -m annotator.launch.container_health` with the name of a process."""
 
-import json
 import os
 import socket
 import sys
@@ -33,13 +32,12 @@ def web_answers() -> bool:
 
 
 def worker_beats(queue: str) -> bool:
-    """Returns whether this machine's worker for the queue has a fresh heartbeat; a worker beats while it trains too."""
-    beat = heartbeats.connection().hget(heartbeats.KEY, f"{queue}@{socket.gethostname()}")
-    if beat is None:
-        return False
-    # By Redis' clock, which stamped the beat: clocks of two machines may differ.
-    age = heartbeats.redis_now() - json.loads(beat)["at"]
-    return bool(age < heartbeats.ALIVE_FOR_BEATS * settings.WORKER_HEARTBEAT_SECONDS)
+    """Returns whether this machine's worker for the queue is alive and takes work; it beats while it trains too."""
+    name = f"{queue}@{socket.gethostname()}"
+    worker = next((worker for worker in heartbeats.workers() if worker.name == name), None)
+    if worker and worker.unfit:
+        print(heartbeats.idle_in_words(queue, worker.unfit), file=sys.stderr)
+    return worker is not None and worker.alive and not worker.unfit
 
 
 def beat_sends() -> bool:

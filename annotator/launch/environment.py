@@ -45,6 +45,14 @@ def choice(name: str, *known: str) -> str:
     return value
 
 
+def words(name: str, *known: str) -> frozenset[str]:
+    """Reads some of the `known` words, with commas between; none by default."""
+    chosen = frozenset(word.strip() for word in os.environ.get(name, "").split(",") if word.strip())
+    if unknown := sorted(chosen.difference(known)):
+        raise ImproperlyConfigured(f"{name} has {unknown[0]!r}: write {', '.join(known[:-1])} or {known[-1]}")
+    return chosen
+
+
 def cores() -> int:
     # Those that we may run on: in a container the machine may have many more.
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1

@@ -6,22 +6,16 @@ Strangers learn that much. Addresses, folders and the words of errors are for th
 import logging
 from dataclasses import asdict, dataclass, field
 from typing import Any
-from uuid import UUID
 
 import psycopg
 import redis
 from django.conf import settings
-from django.db import connection
 
-from annotator.background import heartbeats
-from annotator.background.heartbeats import QueueHealth
+from annotator.background import fitness, heartbeats
+from annotator.background.heartbeats import QueueHealth, Worker
 from annotator.storage import artifacts, disk_space
+from annotator.web import static_files
 
-_STATE = """
-SELECT (SELECT artifacts_id FROM annotator_installation), (SELECT count(*) FROM annotator_backgroundfailure)
-"""
-CONNECT_SECONDS = 2
-"""The shortest timeout that PostgreSQL's client library keeps to."""
 _log = logging.getLogger(__name__)
 
 
@@ -34,28 +28,42 @@ class Health:
 
     database: bool
     redis: bool
-    queues: dict[str, QueueHealth]
+    workers: list[Worker]
     failures: int
     shortages: list[disk_space.Shortage]
     foreign_artifacts: str = ""
+    migrated: bool = True
+    static_files: bool = True
     details: list[str] = field(default_factory=list)
 
     @property
+    def queues(self) -> dict[str, QueueHealth]:
+        return heartbeats.by_queue(self.workers) if self.redis else {}
+
+    @property
     def status(self) -> str:
-        """One of ready, degraded and unavailable; `degraded` means that people can work and somebody should look."""
-        if not self.database or not self.redis:
+        """One of ready, degraded and unavailable; a load balancer sends people to another host if it is unavailable.
+
+        `degraded` means that people can work here and somebody should look.
+        """
+        answers = self.database and self.redis
+        if not answers or not self.migrated or not self.static_files or self.foreign_artifacts:
             return "unavailable"
-        return "degraded" if self.shortages or self.foreign_artifacts else "ready"
+        return "degraded" if self.shortages or any(queue.unfit for queue in self.queues.values()) else "ready"
 
     @property
     def problems(self) -> list[str]:
         states = {
             "The database does not answer.": not self.database,
+            "The database is older than the code: `prepare` has not run.": not self.migrated,
             "Redis does not answer.": not self.redis,
             "The disk is nearly full.": self.shortages,
             "The web does not see the installation's artifacts.": self.foreign_artifacts,
+            "The web has no static files: `prepare` has not run on this host.": not self.static_files,
         }
-        return [text for text, applies in states.items() if applies]
+        silent = [text for text, applies in states.items() if applies]
+        unfit = sorted({(name, fault) for name, queue in self.queues.items() for fault in queue.unfit})
+        return silent + [heartbeats.idle_in_words(name, fault) for name, fault in unfit]
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -65,30 +73,46 @@ class Health:
             "queues": {name: asdict(queue) for name, queue in self.queues.items()},
             "disk": not self.shortages,
             "artifacts": not self.foreign_artifacts,
+            "migrated": self.migrated,
+            "static_files": self.static_files,
             "failures": self.failures,
             "error": " ".join(self.problems),
         }
 
 
 def readiness() -> Health:
-    """Asks PostgreSQL, Redis and the disk how they are, and logs what is wrong."""
+    """Asks PostgreSQL, Redis, the disk and this process's own files how they are, and logs what is wrong."""
     details: list[str] = []
-    database, known, failures = True, None, 0
+    database, state = True, fitness.DatabaseState(None, 0, migrated=True)
     try:
-        known, failures = _installation_state()
+        state = fitness.database_state()
     except psycopg.Error as down:
         database = False
         details.append(f"PostgreSQL: {down}".strip())
     try:
-        queues, answers = heartbeats.listening(), True
+        workers, answers = heartbeats.workers(), True
     except redis.RedisError as down:
-        queues, answers = {}, False
+        workers, answers = [], False
         details.append(f"Redis: {down}")
-    shortages, foreign = disk_space.shortages(), artifacts.problem(known) if database else ""
+    shortages = disk_space.shortages()
+    foreign = artifacts.problem(state.artifacts) if database and state.migrated else ""
+    missing = static_files.missing()
     details += [f"{shortage} ({shortage.path})" for shortage in shortages] + ([foreign] if foreign else [])
-    if details:
-        _log.warning("health: %s", "; ".join(details))
-    return Health(database, answers, queues, failures, shortages, foreign, details)
+    details += [f"Static files that `prepare` has not collected: {', '.join(missing[:3])}"] if missing else []
+    health = Health(
+        database=database,
+        redis=answers,
+        workers=workers,
+        failures=state.failures,
+        shortages=shortages,
+        foreign_artifacts=foreign,
+        migrated=state.migrated,
+        static_files=not missing,
+        details=details,
+    )
+    if details or health.problems:
+        _log.warning("health: %s", "; ".join(details or health.problems))
+    return health
 
 
 def report_at_start() -> None:
@@ -97,24 +121,9 @@ def report_at_start() -> None:
     It opens none of Django's connections: the web is forked afterwards, and two processes must not share one.
     """
     try:
-        known, _ = _installation_state()
+        state = fitness.database_state()
     except psycopg.Error as down:
         _log.warning("PostgreSQL does not answer yet: %s", down)
     else:
-        if wrong := artifacts.problem(known):
+        if wrong := artifacts.problem(state.artifacts):
             _log.error("%s (%s)", wrong, settings.ARTIFACTS)
-
-
-def _installation_state() -> tuple[UUID | None, int]:
-    """Asks the database for the id of the artifacts and the number of failures, over a connection of its own.
-
-    Waiting for a connection from the pool takes longer than anybody waits for an answer about health, and for ever
-    where PostgreSQL has stopped with the connection open.
-    """
-    parameters = connection.get_connection_params() | {"connect_timeout": CONNECT_SECONDS, "autocommit": True}
-    with psycopg.connect(**parameters) as server:
-        # A lock on either table would hold the answer back as well.
-        server.execute("SET statement_timeout = 1000")
-        row = server.execute(_STATE).fetchone()
-    assert row is not None
-    return row[0], row[1]

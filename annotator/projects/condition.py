@@ -30,6 +30,7 @@ class Problem(StrEnum):
     PAUSED = "paused"
     NO_REDIS = "no_redis"
     NO_WORKER = "no_worker"
+    UNFIT_WORKER = "unfit_worker"
     LOW_DISK = "low_disk"
     FAILURES = "failures"
     NO_TASKS = "no_tasks"
@@ -45,7 +46,7 @@ class Problem(StrEnum):
 
 @dataclass(frozen=True)
 class Found:
-    """A problem; `detail` names what it concerns: a queue, the work that fails with its error, the people needed."""
+    """A problem; `detail` says what it concerns: a queue, an idle worker, the work that fails, the people needed."""
 
     problem: Problem
     detail: str = ""
@@ -147,7 +148,11 @@ def _of_the_installation() -> Iterator[Found]:
         _log.warning("the heartbeats of workers are not known: %s", down)
         yield Found(Problem.NO_REDIS)
     else:
-        yield from (Found(Problem.NO_WORKER, queue) for queue in QUEUES if not queues[queue].alive)
+        for queue in QUEUES:
+            if not queues[queue].alive and (unfit := queues[queue].unfit):
+                yield Found(Problem.UNFIT_WORKER, heartbeats.idle_in_words(queue, unfit[0]))
+            elif not queues[queue].alive:
+                yield Found(Problem.NO_WORKER, queue)
     if disk_space.shortages():
         yield Found(Problem.LOW_DISK)
 

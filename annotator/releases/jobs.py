@@ -21,7 +21,7 @@ from django.db.models import F, QuerySet
 from django.utils.translation import gettext as _
 
 from annotator import audit
-from annotator.background import heartbeats, messages
+from annotator.background import fitness, heartbeats, messages
 from annotator.background.failures import safe_text
 from annotator.background.pulse import Ended, Pulse, PutDown
 from annotator.db import locks
@@ -168,7 +168,7 @@ def run_waiting() -> int:
     """Writes the releases that wait, one after the other; returns how many have ended."""
     ended = 0
     with locks.session_lock("releases") as is_alone:
-        while is_alone and not heartbeats.stopping.is_set() and (release := _claimed()):
+        while is_alone and heartbeats.takes_work() and (release := _claimed()):
             _carry_out(release)
             ended += 1
     return ended
@@ -192,12 +192,12 @@ def _claimed() -> Release | None:
 
 def _carry_out(release: Release) -> None:
     try:
-        with _disk_may_fill_up():
+        with fitness.blamed(), _disk_may_fill_up():
             _make(release)
     except Ended:
         if not Release.objects.filter(pk=release.pk).exists():  # otherwise it waits again, and has the folder
             _remove_files(release)
-    except PutDown:
+    except (PutDown, fitness.Unfit):
         # Not the release's fault: the next worker has as many attempts as this one had.
         _owned(release).update(state=State.WAITING, tries=F("tries") - 1)
     except Refusal as refused:
@@ -206,8 +206,8 @@ def _carry_out(release: Release) -> None:
         # The database is away: the release stays as it is, and is taken up again when it is back.
         raise
     except Exception as error:
-        _fail(release, safe_text(error))
-        raise
+        if _fail(release, safe_text(error)):  # otherwise it was cancelled, or has gone with its project
+            raise
 
 
 @contextmanager
@@ -224,10 +224,13 @@ def _owned(release: Release) -> QuerySet[Release]:
     return Release.objects.filter(pk=release.pk, attempt=release.attempt, state=State.WORKING)
 
 
-def _fail(release: Release, error: str) -> None:
+def _fail(release: Release, error: str) -> bool:
+    """Ends the release with its error; returns False where it is not this worker's any more."""
     error = without_places(error)[:10_000]
-    if _owned(release).update(state=State.FAILED, error=error, finished_at=database_now()):
+    failed = _owned(release).update(state=State.FAILED, error=error, finished_at=database_now())
+    if failed:
         _remove_files(release)
+    return bool(failed)
 
 
 def _make(release: Release) -> None:

@@ -47,7 +47,7 @@ def carry_out(run: TrainingRun) -> Policy:
 
 
 def _from_snapshot_to_judgement(run: TrainingRun) -> Policy:
-    run_steps.check_files(run.project)
+    run_steps.check_files(run)
     snapshot = run.snapshot or run_steps.new_snapshot(run, refuse_repetition=policy_runs.refuse_repetition)
     runs.write(run, snapshot=snapshot, code_version=policy_runs.code_version(), heartbeat_at=database_now())
     counts = _prepared(run, snapshot)

@@ -251,6 +251,11 @@ def finish(turn: Turn, *, now: datetime) -> None:
         send(turn.lane, turn.number)
 
 
+def hand_on(turn: Turn) -> None:
+    """Gives the turn to another worker, which takes up the chunk that the lane still has."""
+    heartbeats.hand_on("rewards.tasks.score_chunk", [turn.lane, turn.number], priority=LAST)
+
+
 def note_failure(turn: Turn, error: str) -> None:
     """Notes why the chunk failed, for the page of the model; the lane is found again when it counts as lost."""
     ScoringPass.objects.filter(lanes=turn.lane).update(error=without_places(error))

@@ -8,18 +8,19 @@ from contextlib import closing
 from datetime import timedelta
 
 from django.db import InterfaceError, OperationalError, transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from annotator import audit
-from annotator.background import heartbeats, messages
+from annotator.background import fitness, heartbeats, messages
 from annotator.background.failures import safe_text
+from annotator.background.pulse import Ended, PutDown
 from annotator.db import locks
 from annotator.db.clock import database_now
 from annotator.models import Project, User
 from annotator.refusals import Refusal
 from annotator.storage import disk_space
 from annotator.storage.hidden_paths import without_places
-from rewards.models import SnapshotJob
+from rewards.models import Snapshot, SnapshotJob
 from rewards.snapshots.answers import require_answers
 from rewards.snapshots.building import steps
 
@@ -61,7 +62,7 @@ def build_waiting() -> int:
     """
     ended = 0
     with locks.session_lock("snapshot jobs") as is_alone:
-        while is_alone and not heartbeats.stopping.is_set() and (job := _claimed()):
+        while is_alone and heartbeats.takes_work() and (job := _claimed()):
             _carry_out(job)
             ended += 1
     return ended
@@ -69,40 +70,57 @@ def build_waiting() -> int:
 
 def _claimed() -> SnapshotJob | None:
     """Takes the oldest job. Whoever holds the lock is alone, so one that is being built has lost its worker."""
-    for job in SnapshotJob.objects.filter(state__in=_WAITING).select_related("project").order_by("pk"):
-        if job.attempt < ATTEMPTS:
-            job.attempt += 1
-            if _write(job, state=SnapshotJob.State.BUILDING, attempt=job.attempt, tasks=0):
-                return job
+    waiting = SnapshotJob.objects.filter(state__in=_WAITING)
+    for job in waiting.select_related("project").order_by("pk"):
+        # One conditional UPDATE decides; the attempt fences off the writes of every earlier worker.
+        owned = waiting.filter(pk=job.pk, attempt=job.attempt)
+        job.attempt, job.tries, job.state = job.attempt + 1, job.tries + 1, SnapshotJob.State.BUILDING
+        if not owned.update(state=job.state, attempt=job.attempt, tries=job.tries, tasks=0):
+            continue
+        if job.tries <= ATTEMPTS:
+            return job
         _fail(job, "worker_lost", _LOST)
     return None
 
 
 def _carry_out(job: SnapshotJob) -> None:
     try:
-        with closing(steps(job.project, now=database_now())) as built:
-            for step in built:
-                if heartbeats.stopping.is_set() and step.snapshot is None:
-                    # Not the job's fault: the next worker has as many attempts as this one had.
-                    _write(job, attempt=F("attempt") - 1)
-                    return
-                _write(job, tasks=step.tasks)
+        with fitness.blamed():
+            snapshot = _built(job)
+    except Ended:
+        return
+    except (PutDown, fitness.Unfit):
+        # Not the job's fault: the next worker has as many attempts as this one had.
+        _owned(job).update(tries=F("tries") - 1)
     except Refusal as refused:
         _fail(job, refused.code, str(refused))
     except (OperationalError, InterfaceError):
         # The database is away: the job stays as it is, and is taken up again when it is back.
         raise
     except Exception as error:
-        _fail(job, "error", safe_text(error))
-        raise
+        if _fail(job, "error", safe_text(error)):  # otherwise it has gone with its project
+            raise
     else:
-        _write(job, state=SnapshotJob.State.DONE, snapshot=step.snapshot, finished_at=database_now())
+        _owned(job).update(state=SnapshotJob.State.DONE, snapshot=snapshot, finished_at=database_now())
 
 
-def _fail(job: SnapshotJob, code: str, error: str) -> None:
-    _write(job, state=SnapshotJob.State.FAILED, code=code, error=without_places(error), finished_at=database_now())
+def _built(job: SnapshotJob) -> Snapshot | None:
+    with closing(steps(job.project, now=database_now())) as built:
+        for step in built:
+            if heartbeats.stopping.is_set() and step.snapshot is None:
+                raise PutDown
+            if not _owned(job).update(tasks=step.tasks):
+                raise Ended
+    return step.snapshot
 
 
-def _write(job: SnapshotJob, **fields: object) -> int:
-    """Writes to the job's row; returns 0 where the job has gone with its project."""
-    return SnapshotJob.objects.filter(pk=job.pk).update(**fields)
+def _owned(job: SnapshotJob) -> QuerySet[SnapshotJob]:
+    return SnapshotJob.objects.filter(pk=job.pk, attempt=job.attempt, state=SnapshotJob.State.BUILDING)
+
+
+def _fail(job: SnapshotJob, code: str, error: str) -> bool:
+    """Ends the job with its error; returns False where it is not this worker's any more."""
+    failed = _owned(job).update(
+        state=SnapshotJob.State.FAILED, code=code, error=without_places(error), finished_at=database_now()
+    )
+    return bool(failed)

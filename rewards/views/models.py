@@ -126,7 +126,11 @@ def _silent_queues() -> list[str]:
         health = heartbeats.listening()
     except redis.RedisError:
         return [_("Redis does not answer. Nothing can be started until it does.")]
-    return [str(words) for queue, words in QUEUES.items() if not health[queue].alive]
+    silent = [(queue, words) for queue, words in QUEUES.items() if not health[queue].alive]
+    return [
+        heartbeats.idle_in_words(queue, unfit[0]) if (unfit := health[queue].unfit) else str(words)
+        for queue, words in silent
+    ]
 
 
 # The start of a run ----------------------------------------------------------------------------------------

@@ -238,6 +238,7 @@ def _of_the_installation(found: Found, links: Links) -> Texts:
             queue_does.get(found.detail, ""),
             workers,
         ),
+        Problem.UNFIT_WORKER: (found.detail, _("It looks again every few seconds, and goes on by itself."), workers),
         Problem.LOW_DISK: (
             _("The disk is nearly full."),
             _("Imports, snapshots and training runs are refused until there is room."),

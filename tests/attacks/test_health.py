@@ -87,7 +87,7 @@ def test_a_web_with_other_artifacts_says_so(client: Client, caplog: pytest.LogCa
     assert client.get(READY).json()["artifacts"] is True
     Installation.objects.update(artifacts_id=uuid4())
     answer = client.get(READY).json()
-    assert (answer["artifacts"], answer["status"]) == (False, "degraded")
+    assert (answer["artifacts"], answer["status"]) == (False, "unavailable")
     with caplog.at_level(logging.ERROR):
         artifacts.report_at_start()
     assert "belong to another installation" in caplog.text

@@ -57,13 +57,13 @@ def test_beat_finds_a_job_whose_message_was_lost(job: SnapshotJob) -> None:
 
 
 def test_a_job_whose_worker_was_lost_is_taken_up_again(job: SnapshotJob) -> None:
-    SnapshotJob.objects.update(state=SnapshotJob.State.BUILDING, attempt=2, tasks=7)
+    SnapshotJob.objects.update(state=SnapshotJob.State.BUILDING, attempt=2, tries=2, tasks=7)
     assert jobs.build_waiting() == 1
     assert (ended(job), job.attempt, job.tasks) == (("done", ""), 3, 12)
 
 
 def test_a_job_that_loses_every_worker_ends(job: SnapshotJob) -> None:
-    SnapshotJob.objects.update(state=SnapshotJob.State.BUILDING, attempt=jobs.ATTEMPTS)
+    SnapshotJob.objects.update(state=SnapshotJob.State.BUILDING, tries=jobs.ATTEMPTS)
     assert jobs.build_waiting() == 0
     assert ended(job) == ("failed", "worker_lost")
     assert "in each of 3 attempts" in job.error
@@ -89,9 +89,40 @@ def test_a_worker_that_is_stopped_leaves_the_job_to_the_next(job: SnapshotJob, m
             jobs.build_waiting()
         finally:
             heartbeats.stopping.clear()
-    assert (ended(job), job.attempt, unfinished()) == (("building", ""), 0, [])
+    assert (ended(job), job.tries, unfinished()) == (("building", ""), 0, [])
+    assert job.attempt == 1, "what an earlier worker knows is never valid again"
     jobs.build_waiting()
     assert ended(job) == ("done", "")
+
+
+def test_a_worker_that_lost_the_job_writes_nothing_to_it(job: SnapshotJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "TASKS_AT_ONCE", 5)
+    taken = SnapshotJob.objects.filter(pk=job.pk, attempt=1)
+
+    def lose(*_: Any) -> None:
+        taken.update(attempt=2, tries=2, tasks=3)
+
+    monkeypatch.setattr(disk_space, "require_room", lose)
+    claimed = jobs._claimed()
+    assert claimed is not None
+    jobs._carry_out(claimed)
+    assert (ended(job), job.attempt, job.tries, job.tasks, job.snapshot) == (("building", ""), 2, 2, 3, None)
+
+
+def test_a_worker_that_is_stopped_again_and_again_never_gives_a_number_twice(
+    job: SnapshotJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "TASKS_AT_ONCE", 5)
+    monkeypatch.setattr(files.Files, "add", lambda *_: heartbeats.stopping.set())
+    numbers = []
+    for _worker in range(jobs.ATTEMPTS + 1):
+        try:
+            jobs.build_waiting()
+        finally:
+            heartbeats.stopping.clear()
+        job.refresh_from_db()
+        numbers.append((job.attempt, job.tries, job.state))
+    assert numbers == [(attempt, 0, "building") for attempt in range(1, jobs.ATTEMPTS + 2)]
 
 
 # A full disk -----------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import F, QuerySet
 
-from annotator.background import heartbeats
+from annotator.background import fitness, heartbeats
 from annotator.background.failures import safe_text
 from annotator.db import locks
 from annotator.db.clock import database_now
@@ -50,12 +50,19 @@ class PutDown(Exception):
     """The worker was asked to stop in the middle of the job."""
 
 
+class FileMissing(Exception):
+    """The file is not where this worker looks for it. It may be on its way; the job waits for its next attempt."""
+
+
 def run_waiting() -> int:
     """Imports what waits, one file after the other; returns how many jobs have ended."""
     ended = 0
     with locks.session_lock("import jobs") as is_alone:
-        while is_alone and not heartbeats.stopping.is_set() and (job := _claimed()):
-            _carry_out(job)
+        while is_alone and heartbeats.takes_work() and (job := _claimed()):
+            try:
+                _carry_out(job)
+            except FileMissing:
+                break
             ended += 1
     return ended
 
@@ -82,26 +89,31 @@ def _claimed() -> ImportJob | None:
 
 def _carry_out(job: ImportJob) -> None:
     try:
-        if job.hub and not job.file_hash:
-            _fetch(job)
-        if job.state == State.UPLOADED:  # it was to be fetched only
-            return
-        _import(job)
+        with fitness.blamed():
+            if job.hub and not job.file_hash:
+                _fetch(job)
+            if job.state == State.UPLOADED:  # it was to be fetched only
+                return
+            _import(job)
     except Ended:
         if _finish_cancelled(job):  # otherwise another worker has the job, and needs the file
             remove_files(job)
         return
-    except PutDown:
+    except (PutDown, fitness.Unfit):
         # Not the job's fault: the next worker has as many attempts as this one had.
         owned(job).update(state=State.WAITING, tries=F("tries") - 1)
         return
+    except FileMissing:
+        owned(job).update(state=State.WAITING)
+        raise
     except Refusal as refused:
         _end(job, State.FAILED, str(refused))
     except (OperationalError, InterfaceError):
         # The database is away: the job stays as it is, and is taken up again when it is back.
         raise
     except Exception as error:
-        _end(job, State.FAILED, safe_text(error))
+        if not _end(job, State.FAILED, safe_text(error)):  # it was cancelled, has another worker, or has gone
+            return
         _clear(job)
         raise
     else:
@@ -130,6 +142,8 @@ def _import(job: ImportJob) -> None:
     mapping = read_mapping(job.mapping) if job.mapping else None
     _require_same_rules(job)
     if not file_of(job).is_file():
+        if job.tries < ATTEMPTS:
+            raise FileMissing
         raise NotStartable("The file is not where this worker looks for it. Upload it again.")
     now = database_now()
     import_row = None if job.dry_run else job.import_row or _begin(job, now)
@@ -268,13 +282,15 @@ def _storable(text: str) -> str:
 
 
 @transaction.atomic
-def _end(job: ImportJob, state: State, error: str = "") -> None:
+def _end(job: ImportJob, state: State, error: str = "") -> bool:
+    """Ends the job; returns False where it is not this worker's any more."""
     error = without_places(error)[:10_000]
     ended = owned(job).update(
         state=state, error=error, finished_at=database_now(), **({"bytes_read": job.file_bytes} if not error else {})
     )
     if ended:
         _record(job)
+    return bool(ended)
 
 
 @transaction.atomic

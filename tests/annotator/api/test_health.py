@@ -20,7 +20,7 @@ def test_live_needs_nothing(client: Client) -> None:
 
 def test_ready_names_every_queue(client: Client, db: None) -> None:
     answer = client.get("/api/v1/health/ready/")
-    silent = {"workers": 0, "heartbeat_age": None}
+    silent: dict[str, object] = {"workers": 0, "heartbeat_age": None, "unfit": []}
     assert answer.json() == {
         "status": "ready",
         "database": True,
@@ -28,6 +28,8 @@ def test_ready_names_every_queue(client: Client, db: None) -> None:
         "queues": dict.fromkeys(heartbeats.QUEUES, silent),
         "disk": True,
         "artifacts": True,
+        "migrated": True,
+        "static_files": True,
         "failures": 0,
         "error": "",
     }

@@ -189,6 +189,7 @@ VALUES: dict[str, Any] = {
     "line": 2,
     "field": "responses[0].text",
     "error": "",
+    "Note.text": "Kept as metadata, which annotators do not see: split.",
     "Rejected.error": "responses[0].text is empty: fill it in, or leave the row out",
     "Error.error": "responses[0].text is empty: fill it in, or leave the row out",
     "taken_back_at": None,

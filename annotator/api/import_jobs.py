@@ -9,7 +9,7 @@ from django.http import HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import generics, serializers, status
 from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
@@ -24,6 +24,7 @@ from annotator.api.resources import Resource
 from annotator.api.transfer import (
     LONGEST_MAPPING,
     MAPPING_PARAMETER,
+    NoteSerializer,
     StreamParser,
     WhateverIsAccepted,
     reader,
@@ -34,6 +35,7 @@ from annotator.importing import hub, jobs, kept_mappings, samples
 from annotator.importing.job_errors import errors_csv
 from annotator.importing.kept_mappings import mapping_named
 from annotator.importing.mappings import ColumnMapping, guessed, read_mapping
+from annotator.importing.notes import Notes
 from annotator.models import ImportJob, ImportJobError, ImportMapping, Project
 from annotator.web import query_parameters
 
@@ -45,6 +47,7 @@ class ImportJobSerializer(ModelSerializer[ImportJob]):
 
     by = serializers.CharField(source="requested_by.username", default="", read_only=True)
     import_id = serializers.IntegerField(allow_null=True, source="import_row_id", read_only=True)
+    notes = serializers.SerializerMethodField()
 
     class Meta:
         model = ImportJob
@@ -63,6 +66,7 @@ class ImportJobSerializer(ModelSerializer[ImportJob]):
             "created",
             "existing",
             "rejected",
+            "notes",
             "import_id",
             "error",
             "by",
@@ -70,6 +74,10 @@ class ImportJobSerializer(ModelSerializer[ImportJob]):
             "heartbeat_at",
             "finished_at",
         ]
+
+    @extend_schema_field(NoteSerializer(many=True))
+    def get_notes(self, job: ImportJob) -> list[dict[str, Any]]:
+        return [vars(note) for note in Notes.from_json(job.notes).sentences()]
 
 
 class StartSerializer(serializers.Serializer[Any]):

@@ -36,11 +36,18 @@ class RejectedSerializer(serializers.Serializer[Any]):
     error = serializers.CharField()
 
 
+class NoteSerializer(serializers.Serializer[Any]):
+    line = serializers.IntegerField(help_text="the first that it is about")
+    rows = serializers.IntegerField(help_text="of the file, or tasks, that it is about")
+    text = serializers.CharField()
+
+
 class ImportResultSerializer(serializers.Serializer[Any]):
     created = serializers.IntegerField()
     existing = serializers.IntegerField()
     rejected = RejectedSerializer(many=True, help_text="the first of them")
     rejected_total = serializers.IntegerField(help_text="of all rows that were refused")
+    notes = NoteSerializer(many=True, help_text="columns that were kept as metadata, and what else to know of the rows")
     import_id = serializers.IntegerField(allow_null=True, help_text="of the row under `imports/`")
     dry_run = serializers.BooleanField(help_text="true: nothing was written; the counts are what would be")
 
@@ -88,7 +95,7 @@ class Import(APIView):
                 file_name=file_name,
                 mapping=mapping,
             )
-        return Response(ImportResultSerializer({**vars(result), "dry_run": dry_run}).data)
+        return Response(ImportResultSerializer({**vars(result), "notes": result.notes, "dry_run": dry_run}).data)
 
 
 def reader(request: Request) -> Callable[[int], bytes]:

@@ -21,6 +21,7 @@ from annotator.importing.gold_rows import write_experts
 from annotator.importing.imported_ratings import write_annotations, write_labels
 from annotator.importing.layouts import read_tasks
 from annotator.importing.mappings import ColumnMapping, mapped_rows
+from annotator.importing.notes import Notes
 from annotator.importing.reading_ahead import read_ahead
 from annotator.importing.results import Batch, ImportResult, Journal, TakenBack
 from annotator.importing.rows import Placed, Rejected, Rules, TaskRow
@@ -159,6 +160,7 @@ def write_batches(
             result.existing += written.existing
             result.layouts |= written.layouts
             result.has_answers |= written.has_answers
+            result.noted.add_all(written.noted)
 
 
 def _written(
@@ -183,8 +185,10 @@ def _written(
         # Committed with the first tasks: if the process is killed it never writes `tasks.imported`, and this
         # entry is all that the audit log says about its tasks.
         audit.record("import.begun", _subject(import_row), project=project, **{"import": import_row.pk})
-    layouts = frozenset(row.layout for row in rows)
-    return Batch(len(batch), len(plan.new), len(plan.known), refused, layouts, has_answers)
+    layouts, noted = frozenset(row.layout for row in rows), Notes()
+    for row in (*plan.new.values(), *(row for _, row in plan.known)):
+        noted.add(row)
+    return Batch(len(batch), len(plan.new), len(plan.known), refused, layouts, has_answers, noted)
 
 
 # Runs in the batch's transaction, so the counts are right even if the process is killed after any batch. The UPDATE
@@ -233,9 +237,10 @@ _KNOWN_BY_CONTENT = Statement(_KNOWN.sql.replace("external_id = wanted", "conten
 
 def _stored_tasks(project: Project, rows: Sequence[TaskRow]) -> dict[str, _Stored]:
     """Returns the tasks that the batch may refer to, by their ids. A row without an id may also match by content."""
-    nameless = [row.content_hash for row in rows if not row.external_id]
+    nameless = [row.content_hash for row in rows if not row.external_id or row.of_a_group]
     by_content = _KNOWN_BY_CONTENT.rows(project=project.pk, names=nameless) if nameless else []
-    by_id = _KNOWN.rows(project=project.pk, names=[row.name for row in rows])
+    names = [row.name for row in rows] + [row.name_by_content for row in rows if row.of_a_group]
+    by_id = _KNOWN.rows(project=project.pk, names=names)
     return {name: _Stored(pk, digest, preference) for name, digest, pk, preference in [*by_content, *by_id]}
 
 
@@ -246,6 +251,9 @@ def _planned(rows: Sequence[TaskRow], stored: Mapping[str, _Stored], refused: li
     names = {digest: name for name, digest in contents.items()}
     for row in rows:
         name = row.external_id or names.get(row.content_hash, row.name)
+        if row.of_a_group and contents.get(name, row.content_hash) != row.content_hash:
+            # The id of a question stands for each pair of answers to it: the content names all pairs but the first.
+            name = names.get(row.content_hash, row.name_by_content)
         if row.refers and name not in contents:
             refused.append(Rejected(row.line, f"there is no task with the id {name!r}: import its texts first", "id"))
         elif row.refers:

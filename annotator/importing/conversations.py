@@ -1,7 +1,9 @@
 """Checks lists of messages in rows, and finds the turns in texts that write a dialogue out."""
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from annotator.importing.field_checks import BadRow, check_messages, required, shown, storable_text
@@ -21,9 +23,18 @@ ROLES = {
     "bot": "assistant",
 }
 """What the roles of other data sets are here, such as ShareGPT's."""
-_READ = {"role", "content", "from", "value"}
+TOOL = "tool"
+TOOL_CALLS = "tool_calls"
+"""The kind of an assistant's turn whose content is the list of its calls of tools, as JSON."""
+_ANSWERING = {"tool", "function", "observation"}
+"""Roles whose messages are what a tool answered."""
+_CALLING = "function_call"
+"""The role of ShareGPT's calls, and the field of older ones."""
+_READ = {"role", "content", "from", "value", "tool_call_id", "kind", TOOL_CALLS, _CALLING}
 _SPEAKER = re.compile(r"(?:\A\s*|\n\n)(Human|Assistant): ?")
 _SPOKEN = {"Human": "user", "Assistant": "assistant"}
+ASKING = ("user", TOOL)
+"""Whose turn the responses answer."""
 
 
 def checked_messages(value: Any, name: str = "messages") -> list[Message]:
@@ -32,29 +43,77 @@ def checked_messages(value: Any, name: str = "messages") -> list[Message]:
 
 
 def ending_with_user(messages: list[Message], name: str) -> list[Message]:
-    """Returns the messages, the last of which must be the user's. Raises BadRow."""
-    if not messages or messages[-1]["role"] != "user":
+    """Returns the messages, the last of which must be the user's, or what a tool answered. Raises BadRow."""
+    if not messages or messages[-1]["role"] not in ASKING:
         raise BadRow("the last message must be the user's: the responses answer it", name)
     return messages
 
 
 def checked_turns(value: Any, name: str) -> list[Message]:
-    """Returns a list of messages, at least one, with our names of roles and texts. Raises BadRow."""
+    """Returns a list of messages, at least one, with our names of roles and texts. Raises BadRow.
+
+    Calls of tools become turns of their own, and a system message without a text is left out.
+    """
     if not isinstance(value, list) or not value:
         raise BadRow(f"{name} must be a list of at least one message", name)
     check_messages(len(value))
-    return [_message(message, f"{name}[{number}]") for number, message in enumerate(value)]
+    turns: list[Message] = []
+    for number, message in enumerate(value):
+        turns += _turns(message, f"{name}[{number}]", turns)
+    if not turns:
+        raise BadRow(f"{name} has no message with a text", name)
+    return turns
 
 
-def _message(value: Any, name: str) -> Message:
+def _turns(value: Any, name: str, before: list[Message]) -> list[Message]:
     if not isinstance(value, dict):
         raise BadRow(f"{name} is {shown(value)}: it must be an object with role and content", name)
     key, text = ("from", "value") if "from" in value and "role" not in value else ("role", "content")
     role = required(value, key)
-    if not isinstance(role, str) or role.lower() not in ROLES:
+    known = role.lower() if isinstance(role, str) else ""
+    if known not in ROLES and known not in _ANSWERING and known != _CALLING:
         raise BadRow(f"{name}.{key} is {shown(role)}: it must be assistant, system or user", f"{name}.{key}")
-    content = _text_of_parts(required(value, text), f"{name}.{text}")
-    return {"role": ROLES[role.lower()], "content": storable_text(content, f"{name}.{text}")}
+    calls = value.get(TOOL_CALLS) or value.get(_CALLING)
+    content = value.get(text) if calls else required(value, text)
+    is_empty = content is None or content == [] or (isinstance(content, str) and not content.strip())
+    if known == _CALLING or value.get("kind") == TOOL_CALLS:
+        return [_called(content, f"{name}.{text}")]
+    if is_empty and (calls or ROLES.get(known) == "system"):
+        return [_called(calls, f"{name}.{TOOL_CALLS}")] if calls else []
+    said = storable_text(_text_of_parts(content, f"{name}.{text}"), f"{name}.{text}")
+    if known not in _ANSWERING:
+        turn = {"role": ROLES[known], "content": said}
+        return [turn, _called(calls, f"{name}.{TOOL_CALLS}")] if calls else [turn]
+    if not any(turn["role"] == "assistant" for turn in before):
+        raise BadRow(f"{name}.{key} is {shown(role)}: the assistant must have called a tool before", f"{name}.{key}")
+    more = {field: value[field] for field in ("tool_call_id", "name") if isinstance(value.get(field), str)}
+    return [{"role": TOOL, "content": said, **more}]
+
+
+def _called(calls: Any, name: str) -> Message:
+    """Returns the turn of some calls, whose content is their JSON as it came."""
+    text = calls if isinstance(calls, str) else json.dumps(calls, ensure_ascii=False)
+    return {"role": "assistant", "content": storable_text(text, name), "kind": TOOL_CALLS}
+
+
+def as_they_came(turns: Sequence[Message]) -> list[dict[str, Any]]:
+    """Returns stored turns as messages of chats have them: calls of tools are a field of the assistant's message."""
+    messages: list[dict[str, Any]] = []
+    for turn in turns:
+        if turn.get("kind") != TOOL_CALLS:
+            messages.append(dict(turn))
+            continue
+        try:
+            calls = json.loads(turn["content"])
+        except ValueError:
+            calls = turn["content"]
+        key = TOOL_CALLS if isinstance(calls, list) else _CALLING
+        # The text before a call is of the same message.
+        if messages and messages[-1]["role"] == "assistant" and not messages[-1].keys() & {TOOL_CALLS, _CALLING}:
+            messages[-1][key] = calls
+        else:
+            messages.append({"role": "assistant", "content": None, key: calls})
+    return messages
 
 
 def _text_of_parts(content: Any, name: str) -> Any:
@@ -63,18 +122,27 @@ def _text_of_parts(content: Any, name: str) -> Any:
         return content
     if len(content) > MOST_PARTS:
         raise BadRow(f"{name} has {len(content):,} parts, and at most {MOST_PARTS:,} are accepted: join them", name)
-    for part in content:
-        if not isinstance(part, dict) or not isinstance(part.get("text"), str):
-            raise BadRow(f"{name} holds {shown(part)}: only texts can be rated", name)
-    return "".join(part["text"] for part in content)
+    texts = [_text_of_part(part, name) for part in content]
+    return "".join(texts)
+
+
+def _text_of_part(part: Any, name: str) -> str:
+    said = next((part[key] for key in ("text", "value") if key in part), None) if isinstance(part, dict) else None
+    if not isinstance(said, str) or part.get("type", "text") not in _TEXTS:
+        raise BadRow(f"{name} holds {shown(part)}: only texts can be rated", name)
+    return said
+
+
+_TEXTS = ("text", "input_text", "output_text")
+"""The types of parts that are texts."""
 
 
 def unread_fields(value: Any) -> dict[str, Any]:
     """Returns what messages hold besides role and content, by the message's place in the list."""
     if all(len(message) <= 2 for message in value):
         return {}
-    more = {str(n): message for n, message in enumerate(value) if len(message) > 2}
-    return {number: {k: v for k, v in message.items() if k not in _READ} for number, message in more.items()}
+    unread = {str(n): {k: v for k, v in message.items() if k not in _READ} for n, message in enumerate(value)}
+    return {number: fields for number, fields in unread.items() if fields}
 
 
 def rest_of(values: Mapping[str, Any], read: set[str], conversation: str = "") -> dict[str, Any]:
@@ -97,19 +165,45 @@ def turns_of(text: str) -> list[Message]:
     before, *turns = _SPEAKER.split(text)
     if before.strip() or not turns:
         return messages_from_prompt(text)
-    return [
+    spoken = [
         {"role": _SPOKEN[speaker], "content": said.strip()}
         for speaker, said in zip(turns[::2], turns[1::2], strict=True)
     ]
+    # Prompts of completions end with the mark of the turn that is to be written.
+    return spoken[:-1] if len(spoken) > 1 and not spoken[-1]["content"] else spoken
 
 
 def answered_messages(value: Any, name: str) -> list[Message]:
     """Returns what the responses answer: a list of messages, or a text that may write a dialogue out. Raises BadRow."""
     if isinstance(value, list):
         return checked_messages(value, name)
-    messages = turns_of(storable_text(value, name))
+    text = storable_text(value, name)
+    messages = turns_of(text)
     check_messages(len(messages))
+    # A request below a transcript makes it no dialogue, but a text that quotes one.
+    if messages[-1]["role"] == "assistant" and _SPEAKER.match(text) and "\n\n" in messages[-1]["content"]:
+        return [{"role": "user", "content": text}]
     return ending_with_user(messages, name)
+
+
+def compared(
+    first: list[Message], second: list[Message], names: tuple[str, str]
+) -> tuple[list[Message], tuple[str, str]]:
+    """Returns the messages with which both conversations begin, and the rest of each as one text. Raises BadRow."""
+    same = len(alike(first, second))
+    while same and first[same - 1]["role"] not in ASKING:
+        same -= 1
+    rests = (first[same:], second[same:])
+    for name, rest in zip(names, rests, strict=True):
+        if rest[0]["role"] != "assistant":
+            raise BadRow(f"{name} must have the same question as the other conversation, and an answer to it", name)
+    return ending_with_user(first[:same], names[0]), (written_out(rests[0]), written_out(rests[1]))
+
+
+def alike(first: list[Message], second: list[Message]) -> list[Message]:
+    """Returns the messages with which both begin. Where all are equal, the last one is still what is compared."""
+    same = [one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))]
+    return same[: min(len(first), len(second)) - 1]
 
 
 def written_out(turns: list[Message]) -> str:

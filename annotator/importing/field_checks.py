@@ -1,6 +1,7 @@
 """Checks of single values of a row: each returns what can be stored, or says what is wrong with it."""
 
 import json
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from heapq import nsmallest
@@ -16,6 +17,7 @@ from annotator.limits import MOST_ANNOTATORS, MOST_RESPONSES, MOST_SEGMENTS
 
 MOST_VALUES = 10_000
 """The most values that the metadata of one row may hold, at all levels together."""
+_WHOLE = re.compile(r"\s*(-?[0-9]{1,9})(?:\.0+)?\s*")
 _REPR = Repr()
 _REPR.maxlevel, _REPR.maxstring, _REPR.maxother, _REPR.maxlong = 2, 60, 60, 60
 
@@ -85,8 +87,21 @@ def check_raters(count: int, name: str) -> None:
         raise BadRow(f"{name} has {count:,} raters, and at most {MOST_ANNOTATORS} are accepted", name)
 
 
+def whole(value: Any) -> Any:
+    """Returns a whole number that is written as 4.0 as an integer, and any other value as it is."""
+    return int(value) if type(value) is float and value.is_integer() else value
+
+
+def whole_of_cell(cell: Any) -> Any:
+    """Returns the whole number that a cell of a table writes, as in 4, -2 or 4.0; any other cell as it is."""
+    if isinstance(cell, str) and (match := _WHOLE.fullmatch(cell)):
+        return int(match[1])
+    return whole(cell)
+
+
 def level(value: Any, name: str, levels: int) -> int:
     """A score of an attribute that has so many levels."""
+    value = whole(value)
     if type(value) is not int:
         raise BadRow(f"{name} is {shown(value)}: its scores are the whole numbers 0 to {levels - 1}", name)
     if not 0 <= value < levels:
@@ -118,8 +133,7 @@ def shown(value: Any) -> str:
 def checked_metadata(value: Any, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadRow(f"{name} is {shown(value)}: it must be an object", name)
-    _require_json(value, name)
-    return value
+    return value if _is_json(value, name) else _with_null(value)
 
 
 def metadata_of(rest: dict[str, Any]) -> dict[str, Any]:
@@ -145,24 +159,36 @@ def with_metadata(extra: dict[str, Any], values: dict[str, Any], name: str) -> d
     return checked_metadata({**extra, **given} if isinstance(given, dict) else given, name)
 
 
-def _require_json(value: dict[str, Any], name: str) -> None:
-    """Refuses what PostgreSQL's jsonb does: NUL and lone surrogates anywhere inside, and numbers that are none."""
+def _is_json(value: dict[str, Any], name: str) -> bool:
+    """Refuses what PostgreSQL's jsonb does not take; returns whether every number is one that JSON can say."""
+    finite = True
     try:
         for _, item in texts_and_numbers(value, most=MOST_VALUES):
             if isinstance(item, str):
                 # Empty texts are fine here; the full stop spares them the check that a field is filled in.
                 storable_text(item + ".", name)
-            elif isinstance(item, float) and not isfinite(item):
-                raise BadRow(f"{name} holds {item}: not a JSON number", name)
-            elif item is not None and not isinstance(item, int | float):
+            elif isinstance(item, float):
+                finite = finite and isfinite(item)
+            elif item is not None and not isinstance(item, int):
                 raise BadRow(f"{name} holds a {type(item).__name__}: not a JSON value", name)
     except NestedTooDeeply:
         raise BadRow(f"{name} is nested more than {DEEPEST} levels deep", name) from None
     except TooManyValues:
         raise BadRow(f"{name} has more than {MOST_VALUES:,} values: keep large data in a separate file", name) from None
+    return finite
+
+
+def _with_null(value: Any) -> Any:
+    """Returns the value with null for NaN and the infinities, which no JSON number is."""
+    if isinstance(value, dict):
+        return {key: _with_null(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_null(item) for item in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def identifier(value: Any, name: str) -> str:
+    value = whole(value)
     if type(value) is int:
         value = str(value)
     if not isinstance(value, str) or len(value) > 200:

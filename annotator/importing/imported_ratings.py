@@ -31,12 +31,15 @@ class _RaterEntry:
     preference: int | None = None
     justification: str = ""
     segments: Mapping[int, SegmentLabel] = field(default_factory=dict)
+    ranking: tuple[tuple[int, ...], ...] = ()
 
     @cached_property
     def content_hash(self) -> str:
         content: list[object] = [sorted(self.ratings.items()), self.preference, self.justification]
         if self.segments:  # hashes stored before segments existed stay valid
             content.append([(n, one.aspects, one.scores, one.cut) for n, one in sorted(self.segments.items())])
+        if self.ranking:  # as well as those stored before rankings could be imported
+            content.append(self.ranking)
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
@@ -148,7 +151,8 @@ def _entries(placed: Placed, project: Project) -> Iterator[_RaterEntry]:
         yield _RaterEntry(placed, f"preference-{number + 1}", {}, preference.strength, preference.justification)
     for number, given in enumerate(placed.row.annotations):
         place = _place_of(given.rater, project) if given.rater else f"rater-{number + 1}"
-        yield _RaterEntry(placed, place, given.ratings, given.preference, given.justification, given.segments)
+        said = (given.ratings, given.preference, given.justification, given.segments, given.ranking)
+        yield _RaterEntry(placed, place, *said)
 
 
 def _place_of(name: str, project: Project) -> str:
@@ -271,6 +275,7 @@ def _store(
                 True,
                 imported,
                 entry.preference,
+                _ranking_of_ids(entry),
                 entry.justification,
                 0,
                 version,
@@ -283,6 +288,12 @@ def _store(
     )
     ratings = chain.from_iterable(starmap(_rating_records, zip(annotations, entries, strict=True)))
     copy_rows(Rating, _RATING_COLUMNS, ratings)
+
+
+def _ranking_of_ids(entry: _RaterEntry) -> str | None:
+    """Returns the ranking as it is stored: tiers of the responses' ids."""
+    responses = entry.placed.responses
+    return _json([[responses[place] for place in tier] for tier in entry.ranking]) if entry.ranking else None
 
 
 def _rating_records(annotation: int, entry: _RaterEntry) -> Iterator[tuple[object, ...]]:
@@ -311,6 +322,7 @@ _ANNOTATION_COLUMNS = (
     "is_current",
     "origin",
     "preference",
+    "ranking",
     "justification",
     "guideline_version",
     "rubric_version",

@@ -10,9 +10,9 @@ from json.encoder import encode_basestring as _quoted
 
 Message = dict[str, str]
 
-_TURN = re.compile(r"\n<extra_id_1>(User|Assistant|System)\n")
+_TURN = re.compile(r"\n<extra_id_1>(User|Assistant|System|Tool)\n")
 _SYSTEM = re.compile(r"<extra_id_0>System\n(.*?)\n<extra_id_1>User\n", re.DOTALL)
-_ROLES = {"User": "user", "Assistant": "assistant", "System": "system"}
+_ROLES = {"User": "user", "Assistant": "assistant", "System": "system", "Tool": "tool"}
 _NAMES = {role: name for name, role in _ROLES.items()}
 
 

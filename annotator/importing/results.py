@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from django.conf import settings
 
+from annotator.importing.notes import Note, Notes
 from annotator.importing.rows import Rejected
 from annotator.refusals import Refusal
 
@@ -22,6 +23,7 @@ class TakenBack(Refusal):
 class ImportResult:
     """How many tasks are new, how many existed before, which rows were refused and why, and which layouts occurred.
 
+    `noted` is what is said of the rows that went in: columns that were kept aside, responses that are the same.
     `rejected` holds the first IMPORT_ERRORS_REPORTED of `rejected_total` rows. `has_answers` says whether rows may have
     come with labels or ratings. `import_id` names the Import row of the file; it is None after a dry run, and for a
     file that made no task.
@@ -33,7 +35,13 @@ class ImportResult:
     rejected_total: int = 0
     layouts: set[str] = field(default_factory=set)
     has_answers: bool = field(default=False, compare=False)
+    noted: Notes = field(default_factory=Notes, compare=False)
     import_id: int | None = field(default=None, compare=False)
+
+    @property
+    def notes(self) -> list[Note]:
+        """Returns what is to be said of rows that went in."""
+        return self.noted.sentences()
 
     def reject(self, rows: Sequence[Rejected]) -> None:
         # All refusals are counted, few are kept: a file of nothing but bad rows must not fill the memory.
@@ -52,6 +60,7 @@ class Batch:
     refused: Sequence[Rejected]
     layouts: frozenset[str]
     has_answers: bool = False
+    noted: Notes = field(default_factory=Notes)
 
 
 class Journal:

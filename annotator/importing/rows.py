@@ -6,6 +6,7 @@ from typing import Any
 
 from django.utils.functional import cached_property
 
+from annotator.importing.companions import NONE, Companions
 from annotator.importing.prompts import Message, content_hash, prompt_hash
 from annotator.models import Project
 from annotator.segmenting import Range
@@ -71,7 +72,8 @@ class GivenAnnotation:
     """What one person said of a task elsewhere: scores by attribute, by the response's position, or a preference.
 
     `rater` is the person's name in the file; where it is empty, the place among the task's annotations stands for it.
-    `segments` holds scores of segments by the response's position, all of the same aspects.
+    `segments` holds scores of segments by the response's position, all of the same aspects. `ranking` has tiers of
+    positions, the best first, of every response.
     """
 
     rater: str
@@ -79,6 +81,7 @@ class GivenAnnotation:
     preference: int | None = None
     justification: str = ""
     segments: Mapping[int, SegmentLabel] = field(default_factory=dict)
+    ranking: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,9 @@ class SegmentSheet:
 class TaskRow:
     """A task in a file. `line` is its first line, `size` the number of bytes that it takes in the file.
 
-    A row that only `refers` to a task by its id has annotations and no texts, or a `sheet` of segments.
+    A row that only `refers` to a task by its id has annotations and no texts, or a `sheet` of segments. An id that is
+    `of_a_group` may stand for several tasks, as that of a question does. `kept` names the columns that became metadata,
+    some of which were `read_and_kept`, and `notes` say what else people should know of the row.
     """
 
     line: int
@@ -121,6 +126,11 @@ class TaskRow:
     language: str = ""
     layout: str = "tasks"
     size: int = 0
+    of_a_group: bool = False
+    read_and_kept: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+    kept: tuple["Kept", ...] = ()
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def prompt_hash(self) -> str:
@@ -133,7 +143,11 @@ class TaskRow:
     @cached_property
     def name(self) -> str:
         """The task's id in the file, or one that is derived from its content."""
-        return self.external_id or f"content-{self.content_hash[:24]}"
+        return self.external_id or self.name_by_content
+
+    @property
+    def name_by_content(self) -> str:
+        return f"content-{self.content_hash[:24]}"
 
     def listed_raters(self) -> int:
         """Returns how many places the lists of ratings have."""
@@ -173,6 +187,18 @@ class FlatRow:
     response: ResponseRow
     size: int
     language: str = ""
+    companions: Companions = NONE
+    kept: tuple["Kept", ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A column of a row that became metadata, what it looks like, and the characters of its text."""
+
+    column: str
+    characters: int = 0
+    judges: bool = False
 
 
 @dataclass(frozen=True)

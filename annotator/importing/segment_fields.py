@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from annotator.importing.field_checks import BadRow, shown, storable_text
+from annotator.importing.field_checks import BadRow, shown, storable_text, whole
 from annotator.importing.rows import Rules, SegmentLabel
 from annotator.segmenting import (
     NotAPartition,
@@ -50,9 +50,10 @@ def lists_of_levels(values: Mapping[str, Any], rules: Rules, count: int) -> Segm
             raise BadRow(f"{aspect} is {shown(given)}: {what}", aspect)
         levels = rules.aspects[aspect]
         for value in given:
+            value = whole(value)
             if value is not None and (type(value) is not int or not 0 <= value < levels):
                 raise BadRow(f"{aspect} has {shown(value)}: its levels are 0 to {levels - 1}, or null", aspect)
-    return SegmentLabel(tuple(lists), tuple(zip(*lists.values(), strict=True)))
+    return SegmentLabel(tuple(lists), tuple(zip(*(map(whole, given) for given in lists.values()), strict=True)))
 
 
 def aspect_key(name: str) -> str:

@@ -9,10 +9,9 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from enum import Enum, auto
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
@@ -20,18 +19,18 @@ from typing import IO, Any, BinaryIO, cast
 from django.conf import settings
 
 from annotator.exporting.spreadsheets import text_of_cell
+from annotator.importing.csv_lines import CsvLines, RowTooLong
 from annotator.importing.decoders import EXCEL, Undecodable, decoded_file_lines, decoded_lines, program_for
 from annotator.importing.expansion_limits import FileTooLarge, Incoming, Metered, UnreadableFile, Unzipped
+from annotator.importing.first_lines import delimiter_of, goes_on_as_json_lines, looks_like_windows_1252
 
 GZIP = b"\x1f\x8b"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 MOST_COLUMNS = 200
 ENDINGS = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".arrow", ".xlsx")
 """How the names of files that can be read end, before .gz."""
-DELIMITERS = (",", ";", "\t")
 _CHUNK = 1 << 16
 _Decoded = AbstractContextManager[io.BufferedReader]
-_DECODER = json.JSONDecoder()
 _LIST_AS_A_LINE = re.compile(rb"\[[^\n]*\][ \t\r]*\n\s*\{")
 _SPACE, _SPACE_AND_COMMAS = re.compile(r"[ \t\r\n]*"), re.compile(r"[ \t\r\n,]*")
 
@@ -40,7 +39,8 @@ _SPACE, _SPACE_AND_COMMAS = re.compile(r"[ \t\r\n]*"), re.compile(r"[ \t\r\n,]*"
 class RawRow:
     """One row of the file, unchecked. `size` counts bytes or characters; `error` says why it could not be read.
 
-    `field` names the field or the column that the error is about, if it is about a single one.
+    `field` names the field or the column that the error is about, if it is about a single one. With `not_finite` there
+    are numbers among the values that JSON cannot say, such as NaN.
     """
 
     line: int
@@ -49,16 +49,7 @@ class RawRow:
     from_csv: bool = False
     size: int = 0
     field: str = ""
-
-
-class _RowTooLong(Exception):
-    """A row exceeds IMPORT_MAX_ROW_BYTES."""
-
-    def __str__(self) -> str:
-        return (
-            f"the row is longer than {settings.IMPORT_MAX_ROW_BYTES:,} bytes: "
-            "shorten it, or ask the operator to raise IMPORT_MAX_ROW_BYTES"
-        )
+    not_finite: bool = False
 
 
 def read_rows(stream: IO[bytes] | Incoming) -> Iterator[RawRow]:
@@ -110,10 +101,12 @@ def _sniffed(source: io.BufferedReader) -> Iterator[RawRow]:
         return _list_rows(source)
     if text[:1] in (b"{", b"[", b""):
         return _json_rows(source)
-    # A first line that is neither JSON nor a header still belongs to a file of JSON lines that has good lines below.
-    first_cells = {cell.strip(b' "') for cell in text.splitlines()[0].split(b",")}
-    if b"\n{" in text and not first_cells & {b"prompt", b"response"}:
+    if goes_on_as_json_lines(text):
         return _json_rows(source)
+    if looks_like_windows_1252(text):
+        raise UnreadableFile(
+            "the file is not UTF-8 but looks like Windows-1252, as spreadsheets write it: save it as CSV UTF-8"
+        )
     return _csv_rows(source)
 
 
@@ -139,27 +132,38 @@ def _lines(source: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
 def _json_rows(source: BinaryIO) -> Iterator[RawRow]:
     for number, line in _lines(source):
         if line is None:
-            yield RawRow(number, None, str(_RowTooLong()))
+            yield RawRow(number, None, str(RowTooLong()))
         elif line.strip():
             yield _json_row(number, line)
 
 
 # A function of its own, so that no local variable of the generator keeps a decoded row while the next one is read.
 def _json_row(number: int, line: bytes) -> RawRow:
+    constants: list[str] = []
     try:
-        values = json.loads(line.decode("utf-8"))
+        values = json.loads(line.decode("utf-8"), parse_constant=_noted(constants))
     except UnicodeDecodeError as wrong:
         return RawRow(number, None, f"not UTF-8: byte {wrong.object[wrong.start]:#04x} at position {wrong.start + 1}")
     except ValueError as wrong:
         return RawRow(number, None, f"not JSON: {wrong}")
     except RecursionError:
         return RawRow(number, None, "the row is nested too deeply")
-    return _object_row(number, values, len(line))
+    return _object_row(number, values, len(line), not_finite=bool(constants))
 
 
-def _object_row(number: int, values: Any, size: int) -> RawRow:
+def _noted(constants: list[str]) -> Callable[[str], float]:
+    """Returns the reader of NaN and the infinities, which also lists them."""
+
+    def read(constant: str) -> float:
+        constants.append(constant)
+        return float(constant)
+
+    return read
+
+
+def _object_row(number: int, values: Any, size: int, *, not_finite: bool = False) -> RawRow:
     if isinstance(values, dict):
-        return RawRow(number, values, size=size)
+        return RawRow(number, values, size=size, not_finite=not_finite)
     return RawRow(number, None, f"not a JSON object but {type(values).__name__}")
 
 
@@ -177,8 +181,8 @@ def _list_rows(source: BinaryIO) -> Iterator[RawRow]:
         while text.pass_over(_SPACE_AND_COMMAS) != "]":
             values, size = text.element()
             number += 1
-            yield _object_row(number, values, size)
-    except (ValueError, RecursionError, _RowTooLong) as wrong:
+            yield _object_row(number, values, size, not_finite=text.had_constants())
+    except (ValueError, RecursionError, RowTooLong) as wrong:
         # Where the next element begins cannot be known behind a broken one.
         yield RawRow(number + 1, None, f"the JSON list is broken or cut off here: {wrong}")
         return
@@ -193,6 +197,14 @@ class _JsonText:
     def __init__(self, text: io.TextIOWrapper) -> None:
         self._text = text
         self._buffer, self._at = "", 0
+        self._constants: list[str] = []
+        self._decoder = json.JSONDecoder(parse_constant=_noted(self._constants))
+
+    def had_constants(self) -> bool:
+        """Returns whether the last element held NaN or an infinity."""
+        had = bool(self._constants)
+        self._constants.clear()
+        return had
 
     def _read_on(self, size: int) -> bool:
         more = self._text.read(size)
@@ -218,10 +230,10 @@ class _JsonText:
         while True:
             available = len(self._buffer) - self._at
             try:
-                value, end = _DECODER.raw_decode(self._buffer, self._at)
+                value, end = self._decoder.raw_decode(self._buffer, self._at)
             except ValueError:
                 if available > most:
-                    raise _RowTooLong from None
+                    raise RowTooLong from None
                 # Each read decodes from the start again. Doubling the text keeps the whole work linear in its length.
                 if not self._read_on(min(max(_CHUNK, available), most + 1 - available)):
                     raise
@@ -236,90 +248,22 @@ class _JsonText:
 # CSV -------------------------------------------------------------------------------------------------------
 
 
-class _CsvLines:
-    """The lines of a CSV file for csv.reader. Raises _RowTooLong when one record takes more than a row may have."""
-
-    def __init__(self, source: BinaryIO) -> None:
-        # Undecodable bytes become surrogates, so that a later check can name the one row that has them.
-        self._text = io.TextIOWrapper(source, encoding="utf-8-sig", errors="surrogateescape", newline="")
-        self.number = 0
-        self.taken = 0
-        self.delimiter = ","
-
-    def __iter__(self) -> "_CsvLines":
-        return self
-
-    def __next__(self) -> str:
-        most = settings.IMPORT_MAX_ROW_BYTES
-        # Read by pieces: iterating would take a file without line ends into memory as a whole.
-        piece = self._text.readline(most + 1)
-        if not piece:
-            raise StopIteration
-        self.number += 1
-        self.taken += len(piece)
-        if self.taken > most:
-            # Of a record that has begun on another line more is only asked for inside quotation marks.
-            self._pass_over(piece, _Cell.BEGINS if self.taken == len(piece) else _Cell.QUOTED)
-            raise _RowTooLong
-        return piece
-
-    def _pass_over(self, piece: str, cell: "_Cell") -> None:
-        """To the end of the record: what stands on the lines of a quoted cell are no rows."""
-        readline, number, quoted = self._text.readline, self.number, _Cell.QUOTED
-        while True:
-            if cell is not quoted or '"' in piece:
-                cell = _behind(piece, cell, self.delimiter)
-            ended = piece[-1] in "\n\r"
-            if ended and cell is not quoted:
-                break
-            piece = readline(_CHUNK)
-            if not piece:
-                break
-            number += ended
-        self.number = number
-
-
-class _Cell(Enum):
-    """The part of a CSV cell in which a piece of text ends."""
-
-    BEGINS = auto()
-    PLAIN = auto()
-    QUOTED = auto()
-    CLOSED = auto()
-    """Behind a quotation mark, which a second one makes a part of the text."""
-
-
-def _behind(piece: str, cell: _Cell, delimiter: str) -> _Cell:
-    """Returns in what part of a CSV cell the text stands after this piece of it."""
-    at, end = 0, len(piece)
-    while at < end:
-        if cell is _Cell.QUOTED:
-            if not (at := piece.find('"', at) + 1):
-                return cell
-            cell = _Cell.CLOSED
-        elif cell is not _Cell.PLAIN:
-            opens = piece[at] == '"'
-            cell, at = (_Cell.QUOTED, at + 1) if opens else (_Cell.PLAIN, at)
-        elif at := piece.find(f'{delimiter}"', at) + 1:
-            cell = _Cell.BEGINS
-        else:
-            return _Cell.BEGINS if piece[-1] == delimiter else cell
-    return cell
-
-
 def _csv_rows(source: BinaryIO) -> Iterator[RawRow]:
     # The module's own limit of 131,072 characters would refuse long responses.
     csv.field_size_limit(settings.IMPORT_MAX_ROW_BYTES)
-    lines = _CsvLines(source)
+    lines = CsvLines(source)
     try:
         header = next(lines, "")
-        lines.delimiter = _delimiter_of(header)
+        lines.delimiter = delimiter_of(header)
         # With `strict` a misplaced quote is an error of its row, where csv would otherwise guess.
         reader = csv.reader(chain([header] if header else [], lines), strict=True, delimiter=lines.delimiter)
         columns = next(reader, [])
-    except (csv.Error, _RowTooLong) as wrong:
+    except (csv.Error, RowTooLong) as wrong:
         raise UnreadableFile(f"the CSV header cannot be read: {wrong}") from wrong
-    if len(columns) < 2 or len(set(columns)) != len(columns):
+    if repeated := sorted({repr(column[:40]) for column in columns if columns.count(column) > 1}):
+        names = ", ".join(repeated[:5])
+        raise UnreadableFile(f"the CSV header names {names} more than once: rename one of the columns")
+    if len(columns) < 2:
         raise UnreadableFile(
             "neither JSON lines, a JSON list, CSV with a header of two or more columns, Parquet, Arrow nor Excel"
         )
@@ -328,28 +272,24 @@ def _csv_rows(source: BinaryIO) -> Iterator[RawRow]:
     yield from _csv_records(reader, lines, columns)
 
 
-def _delimiter_of(header: str) -> str:
-    """Returns what separates the columns of a header: spreadsheets write semicolons where numbers have commas."""
-    outside = "".join(header.split('"')[::2])
-    return max(DELIMITERS, key=outside.count)
-
-
-def _csv_records(reader: Any, lines: _CsvLines, columns: list[str]) -> Iterator[RawRow]:
+def _csv_records(reader: Any, lines: CsvLines, columns: list[str]) -> Iterator[RawRow]:
     while True:
         line, lines.taken = lines.number + 1, 0
         try:
             cells = next(reader)
         except StopIteration:
             return
-        except (csv.Error, _RowTooLong) as wrong:
+        except (csv.Error, RowTooLong) as wrong:
             yield RawRow(line, None, f"not CSV: {wrong}" if isinstance(wrong, csv.Error) else str(wrong), from_csv=True)
             continue
         if not cells:
             continue
-        if len(cells) != len(columns):
+        if len(cells) > len(columns):
             error = f"{len(cells)} cells under {len(columns)} columns"
             yield RawRow(line, None, error, from_csv=True)
         else:
+            # Spreadsheets leave out the empty cells at the end of a row.
+            cells += [""] * (len(columns) - len(cells))
             values = dict(zip(columns, map(text_of_cell, cells), strict=True))
             yield RawRow(line, values, from_csv=True, size=lines.taken)
 
@@ -378,10 +318,11 @@ def _decoded_rows(program: Path, opened: _Decoded) -> Iterator[RawRow]:
 def _decoded_row(number: int, line: bytes | None, *, from_table: bool) -> RawRow | None:
     """Reads a line of the decoding process: an object, a text that says what is wrong with the row, or null."""
     if line is None:
-        return RawRow(number, None, str(_RowTooLong()))
-    values = json.loads(line)
+        return RawRow(number, None, str(RowTooLong()))
+    constants: list[str] = []
+    values = json.loads(line, parse_constant=_noted(constants))
     if values is None:
         return None
     if isinstance(values, str):
         return RawRow(number, None, values)
-    return RawRow(number, values, size=len(line), from_csv=from_table)
+    return RawRow(number, values, size=len(line), from_csv=from_table, not_finite=bool(constants))

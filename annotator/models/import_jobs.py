@@ -75,6 +75,9 @@ class ImportJob(models.Model):
     rejected = models.PositiveIntegerField(default=0)
     layouts = ArrayField(models.CharField(max_length=20), default=list, blank=True)
     has_answers = models.BooleanField(default=False, help_text="whether rows came with labels or ratings")
+    notes = models.JSONField(
+        default=dict, blank=True, help_text="columns that were kept aside or shown, and what else is said of the rows"
+    )
     import_row = models.ForeignKey(
         "annotator.Import", on_delete=models.SET_NULL, null=True, blank=True, related_name="jobs"
     )

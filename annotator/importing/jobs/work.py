@@ -21,6 +21,7 @@ from annotator.importing.jobs import fetching
 from annotator.importing.jobs.files import file_of, remove_files
 from annotator.importing.jobs.uploads import NotStartable
 from annotator.importing.mappings import read_mapping
+from annotator.importing.notes import Notes
 from annotator.importing.results import Batch, ImportResult, Journal
 from annotator.importing.rows import Rules
 from annotator.models import Import, ImportJob, ImportJobError
@@ -197,6 +198,7 @@ def _result_so_far(job: ImportJob) -> ImportResult:
         rejected_total=job.rejected,
         layouts=set(job.layouts),
         has_answers=job.has_answers,
+        noted=Notes.from_json(job.notes),
     )
 
 
@@ -243,6 +245,8 @@ class _Progress(Journal):
     def note(self, batch: Batch) -> None:
         job = self._job
         layouts = sorted({*job.layouts, *batch.layouts})
+        notes = Notes.from_json(job.notes)
+        notes.add_all(batch.noted)
         # If the row is not ours any more, the error undoes the batch: the worker that has the job now writes it.
         noted = owned(job).update(
             rows_done=F("rows_done") + batch.rows,
@@ -250,6 +254,7 @@ class _Progress(Journal):
             existing=F("existing") + batch.existing,
             rejected=F("rejected") + len(batch.refused),
             layouts=layouts,
+            notes=notes.as_json(),
             has_answers=job.has_answers or batch.has_answers,
             heartbeat_at=database_now(),
         )
@@ -262,7 +267,7 @@ class _Progress(Journal):
             Import.objects.filter(pk=job.import_row_id).update(
                 rejected=F("rejected") + len(batch.refused), layouts=layouts
             )
-        job.layouts = layouts
+        job.layouts, job.notes = layouts, notes.as_json()
         job.has_answers |= batch.has_answers
         job.rejected += len(batch.refused)
         job.created += batch.created

@@ -1,9 +1,10 @@
 """Turns raw rows into checked rows: the first layout that recognises a row by its fields reads it."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from annotator.importing.field_checks import BadRow, check_responses, check_segments
+from annotator.importing.companions import parted, refuse_media, shown_with
+from annotator.importing.field_checks import BadRow, check_responses, check_segments, shown
 from annotator.importing.layouts import (
     argilla,
     comparisons,
@@ -11,6 +12,7 @@ from annotator.importing.layouts import (
     helpsteer2,
     helpsteer3,
     label_studio,
+    message_trees,
     own_tasks,
     pairs,
     ratings,
@@ -19,20 +21,26 @@ from annotator.importing.layouts import (
     steps,
 )
 from annotator.importing.layouts.segment_rows import SegmentRow
+from annotator.importing.notes import told
 from annotator.importing.prompts import messages_from_prompt
 from annotator.importing.rows import FlatRow, Rejected, Rules, TaskRow
 from annotator.importing.sources import RawRow
 
+COLUMNS_NAMED = 20
+"""Columns that a refusal names."""
 Recognises = Callable[[Mapping[str, Any]], bool]
-Reads = Callable[[RawRow, dict[str, Any], Rules], TaskRow | FlatRow | SegmentRow]
+Read = TaskRow | FlatRow | SegmentRow
+Reads = Callable[[RawRow, dict[str, Any], Rules], Read | list[TaskRow]]
 LAYOUTS: tuple[tuple[Recognises, Reads], ...] = (
     (label_studio.is_label_studio, label_studio.label_studio_row),
     (argilla.is_argilla, argilla.argilla_row),
     (ratings.is_potato, ratings.potato_row),
     (ratings.is_score, ratings.score_row),
     (segment_rows.is_segment, segment_rows.segment_row),
+    (message_trees.is_tree, message_trees.tree_rows),
     (comparisons.is_arena, comparisons.arena_row),
     (steps.is_stepwise, steps.stepwise_row),
+    (steps.is_first_error, steps.first_error_row),
     (steps.is_prm800k, steps.prm800k_row),
     (completions.has_completions, completions.completions_row),
     (helpsteer3.is_helpsteer3, helpsteer3.helpsteer3_row),
@@ -42,9 +50,11 @@ LAYOUTS: tuple[tuple[Recognises, Reads], ...] = (
     (comparisons.is_comparison, comparisons.comparison_row),
     (spans.has_spans, spans.spans_row),
     (own_tasks.is_conversation, own_tasks.conversation_row),
+    (own_tasks.is_completion, own_tasks.completion_row),
+    (helpsteer2.is_labels, helpsteer2.labels_row),
     (helpsteer2.is_flat, helpsteer2.flat_row),
 )
-"""Each recognises rows by fields that those above it do not have; the last one takes what no other recognises."""
+"""Each recognises rows by all the fields that it needs and that those above it do not have."""
 
 
 def read_tasks(rows: Iterable[RawRow], rules: Rules) -> Iterator[TaskRow | Rejected]:
@@ -56,19 +66,19 @@ def read_tasks(rows: Iterable[RawRow], rules: Rules) -> Iterator[TaskRow | Rejec
     return _with_scores_merged(_with_pairs(parsed), rules)
 
 
-def _all_parsed(rows: Iterable[RawRow], rules: Rules) -> Iterator[TaskRow | FlatRow | SegmentRow | Rejected]:
+def _all_parsed(rows: Iterable[RawRow], rules: Rules) -> Iterator[Read | Rejected]:
     for raw in rows:
         parsed = _parsed(raw, rules)
         # A large row would stay in memory while the next one is read.
         del raw
-        yield parsed
+        yield from parsed
         del parsed
 
 
 def _with_pairs(rows: Iterator[TaskRow | FlatRow | Rejected]) -> Iterator[TaskRow | Rejected]:
     waiting: FlatRow | None = None
     for row in rows:
-        if isinstance(row, FlatRow) and waiting and waiting.prompt == row.prompt:
+        if isinstance(row, FlatRow) and waiting and _same_prompt(waiting, row):
             yield _paired(waiting, row)
             waiting = None
         elif isinstance(row, FlatRow):
@@ -106,19 +116,23 @@ def _complete(row: TaskRow, rules: Rules) -> TaskRow | Rejected:
     return row
 
 
-def _parsed(raw: RawRow, rules: Rules) -> TaskRow | FlatRow | SegmentRow | Rejected:
+def _parsed(raw: RawRow, rules: Rules) -> Sequence[Read | Rejected]:
     if raw.values is None:
-        return Rejected(raw.line, raw.error, raw.field)
+        return [Rejected(raw.line, raw.error, raw.field)]
     try:
-        return _within_limits(_reads(raw.values)(raw, raw.values, rules))
+        refuse_media(raw.values)
+        values, companions = parted(raw.values, from_csv=raw.from_csv)
+        read = _reads(values)(raw, values, rules)
+        rows = read if isinstance(read, list) else [read]
+        return [_within_limits(row if isinstance(row, SegmentRow) else told(raw, row, companions)) for row in rows]
     except BadRow as bad:
-        return Rejected(raw.line, str(bad), bad.field)
+        return [Rejected(raw.line, str(bad), bad.field)]
     except RecursionError:
         # Strangers choose the nesting of a row, and one such row must not end the import.
-        return Rejected(raw.line, "the row is nested too deeply")
+        return [Rejected(raw.line, "the row is nested too deeply")]
 
 
-def _within_limits(row: TaskRow | FlatRow | SegmentRow) -> TaskRow | FlatRow | SegmentRow:
+def _within_limits(row: Read) -> Read:
     """Returns the row. Raises BadRow if it is a task of more responses or segments than the rating page carries."""
     if isinstance(row, TaskRow):
         check_responses(len(row.responses))
@@ -131,15 +145,33 @@ def _reads(values: Mapping[str, Any]) -> Reads:
     for recognises, read in LAYOUTS:
         if recognises(values):
             return read
-    raise AssertionError("the last layout recognises every row")
+    return _unknown
+
+
+def _unknown(_raw: RawRow, values: dict[str, Any], _rules: Rules) -> FlatRow:
+    """Refuses a row that no layout recognises, and names its columns. Raises BadRow."""
+    names = [shown(name)[1:-1] for name in list(values)[:COLUMNS_NAMED]]
+    there = ", ".join([*names, *(["..."] if len(values) > COLUMNS_NAMED else [])]) or "no columns"
+    what = f"the row has {there}. A task needs a prompt and a response: a mapping says which columns hold them"
+    missing = [name for name in ("prompt", "response") if name not in values]
+    if len(missing) == 1:
+        raise BadRow(f"the field {missing[0]} is missing: {what}", missing[0])
+    raise BadRow(f"the columns of the row are not known: {what}")
+
+
+def _same_prompt(first: FlatRow, second: FlatRow) -> bool:
+    return first.prompt == second.prompt and first.companions == second.companions
 
 
 def _paired(*rows: FlatRow) -> TaskRow:
     return TaskRow(
         line=rows[0].line,
-        messages=messages_from_prompt(rows[0].prompt),
+        messages=shown_with(messages_from_prompt(rows[0].prompt), rows[0].companions),
         responses=tuple(row.response for row in rows),
         language=rows[0].language,
         layout="helpsteer2",
         size=sum(row.size for row in rows),
+        shown=rows[0].companions.columns,
+        kept=tuple(kept for row in rows for kept in row.kept),
+        notes=tuple(note for row in rows for note in row.notes),
     )

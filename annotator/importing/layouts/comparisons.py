@@ -1,20 +1,20 @@
 """Reads two responses in columns such as response_a and response_b, and the conversations of Chatbot Arena's votes."""
 
 import json
-from collections.abc import Mapping
-from itertools import takewhile
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from annotator.importing.conversations import answered_messages, checked_turns, ending_with_user, rest_of, written_out
+from annotator.importing.conversations import ASKING, answered_messages, checked_turns, compared, rest_of
 from annotator.importing.field_checks import (
     BadRow,
     check_messages,
     from_json_cells,
     identifier,
     metadata_of,
-    required,
     shown,
     storable_text,
+    whole,
 )
 from annotator.importing.layouts.own_tasks import language_of
 from annotator.importing.prompts import Message
@@ -24,12 +24,14 @@ from annotator.models.annotation import NEITHER_VALID, TIE
 
 COLUMNS = tuple(
     (f"{word}{first}", f"{word}{second}")
-    for word in ("response", "answer", "completion", "output")
-    for first, second in (("_a", "_b"), ("_A", "_B"), ("_0", "_1"), ("_1", "_2"), ("1", "2"))
+    for word in ("response", "answer", "completion", "output", "generation")
+    for first, second in (("_a", "_b"), ("_A", "_B"), ("_0", "_1"), ("_1", "_2"), ("1", "2"), ("A", "B"))
 )
 CONVERSATIONS = ("conversation_a", "conversation_b")
-PROMPTS = ("messages", "prompt", "question", "instruction")
-MODELS = (("model_a", "model_b"), ("model_1", "model_2"), ("model1", "model2"))
+PROMPTS = ("messages", "prompt", "question", "instruction", "query", "problem", "input")
+WORDS = ("full_text", "text", "content")
+"""Where a prompt that is an object has its text, as WebGPT's questions do."""
+MODELS = (("model_a", "model_b"), ("model_1", "model_2"), ("model1", "model2"), ("generator_1", "generator_2"))
 FIRST, SECOND = -1, 1
 """Votes say which response is better, not how much: the weakest preferences."""
 WINNERS = {
@@ -38,7 +40,12 @@ WINNERS = {
     **dict.fromkeys(("tie", "tie_both_good"), TIE),
     **dict.fromkeys(("tie (bothbad)", "tie_both_bad", "bothbad", "both_bad", "neither"), NEITHER_VALID),
 }
-VOTES = ("winner", "better_response_id", "winner_model_a", "winner_model_b", "winner_tie")
+_BETTER = re.compile(r"\W*(?P<first>[AB12])\s*(?P<sign>>+|<+|=+)\s*(?P<second>[AB12])\W*")
+_SIGNS = {">": (FIRST, SECOND), "<": (SECOND, FIRST), "=": (TIE, TIE)}
+SCORES = ("score_0", "score_1")
+TOKENS = ("tokens_0", "tokens_1")
+"""WebGPT's responses once more, as numbers of a model that is not ours."""
+VOTES = ("winner", "better_response_id", "winner_model_a", "winner_model_b", "winner_tie", "label")
 PEOPLE = ("judge", "annotator", "annotator_id", "user")
 
 
@@ -51,40 +58,70 @@ def comparison_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow
     if raw.from_csv:
         values = from_json_cells(values, PROMPTS)
     columns = next(pair for pair in COLUMNS if pair[0] in values and pair[1] in values)
-    prompt = next((name for name in PROMPTS if name in values), "")
+    prompt = next((name for name in PROMPTS if values.get(name) not in (None, "")), "")
     if not prompt:
         raise BadRow("the field prompt is missing", "prompt")
     if turns := _turns_in_lists(values, prompt, columns):
-        messages, texts = _compared(*turns)
+        messages, texts = compared(turns[0], turns[1], CONVERSATIONS)
     else:
-        messages = answered_messages(values[prompt], prompt)
-        texts = [storable_text(values[name], name) for name in columns]
-    return _row(raw, values, rules, messages=messages, texts=texts, read={prompt, *columns})
+        asked, rest = _text_of_prompt(values[prompt])
+        messages = answered_messages(asked, prompt)
+        texts = (storable_text(values[columns[0]], columns[0]), storable_text(values[columns[1]], columns[1]))
+        values = {**values, prompt: rest or None}
+    return _row(raw, values, rules, messages=messages, texts=texts, read={*columns, *({prompt} if turns else ())})
+
+
+def _text_of_prompt(value: Any) -> tuple[Any, dict[str, Any]]:
+    """Returns the prompt, and what else there is in one that is an object."""
+    if not isinstance(value, dict):
+        return value, {}
+    word = next((name for name in WORDS if name in value), "")
+    return value.get(word, value), {key: item for key, item in value.items() if key != word}
 
 
 def is_arena(values: Mapping[str, Any]) -> bool:
-    return CONVERSATIONS[0] in values
+    return all(name in values for name in CONVERSATIONS)
 
 
 def arena_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
-    """Reads two conversations that begin alike: what differs is what was compared. Raises BadRow."""
+    """Reads two conversations that begin alike: what differs is what was compared. Raises BadRow.
+
+    Where the row says which `turn` was judged, as MT-Bench's do, the conversations end with it.
+    """
     if raw.from_csv:
         values = from_json_cells(values, CONVERSATIONS)
-    messages, texts = _compared(*(checked_turns(required(values, name), name) for name in CONVERSATIONS))
+    both = [checked_turns(values[name], name) for name in CONVERSATIONS]
+    judged = [_until(turns, whole(values.get("turn"))) for turns in both]
+    later = {f"{name}_later": turns[len(cut) :] for name, turns, cut in zip(CONVERSATIONS, both, judged, strict=True)}
+    messages, texts = compared(judged[0], judged[1], CONVERSATIONS)
+    values = values | {name: turns for name, turns in later.items() if turns}
     return _row(raw, values, rules, messages=messages, texts=texts, read=set(CONVERSATIONS))
 
 
+def _until(turns: list[Message], judged: Any) -> list[Message]:
+    """Returns the turns up to the answer to the question with this number, from 1; all where there is none."""
+    if type(judged) is not int or judged < 1:
+        return turns
+    asked = [number for number, turn in enumerate(turns) if turn["role"] == "user"]
+    ends = [number for number in asked[judged:] if turns[number - 1]["role"] not in ASKING]
+    return turns[: ends[0]] if ends else turns
+
+
 def _row(
-    raw: RawRow, values: dict[str, Any], rules: Rules, *, messages: list[Message], texts: list[str], read: set[str]
+    raw: RawRow, values: dict[str, Any], rules: Rules, *, messages: list[Message], texts: Sequence[str], read: set[str]
 ) -> TaskRow:
     models = next((pair for pair in MODELS if pair[0] in values), ("", ""))
-    vote = _vote(values)
-    person = next((name for name in PEOPLE if values.get(name) not in (None, "")), "")
-    # A tie of one person stays among the metadata where the project allows none; the row is a task all the same.
+    vote, said_by = _vote(values, models)
+    # A tie stays among the metadata where the project allows none; the row is a task all the same.
     counts = vote is not None and (vote != TIE or rules.ties)
-    voted = counts and person
+    person = next((name for name in PEOPLE if values.get(name) not in (None, "")), "") if counts else ""
     identity = "id" if "id" in values else "question_id"
-    read |= {identity, *models} | ({person} if person else set()) | ({*VOTES} if counts else set())
+    # A question has as many rows as there are pairs of answers to it.
+    is_shared = identity == "question_id"
+    read = {*read, *models} | ({person} if person else set()) | ({*said_by} if counts else set())
+    read |= set() if is_shared else {identity}
+    read -= {*SCORES}
+    tokens = [name for name in TOKENS if isinstance(values.get(name), dict)]
     return TaskRow(
         line=raw.line,
         messages=messages,
@@ -93,31 +130,50 @@ def _row(
             for text, model in zip(texts, models, strict=True)
         ),
         external_id=identifier(values.get(identity, ""), identity),
-        metadata=metadata_of(rest_of(values, read)),
-        preference=vote or None,
-        annotations=(GivenAnnotation(str(values[person]), {}, vote),) if voted else (),
+        metadata=metadata_of(rest_of(values, read | {*tokens})),
+        preference=vote if counts else None,
+        annotations=(GivenAnnotation(str(values[person]), {}, vote),) if person else (),
         language=language_of(values.get("lang") or values.get("language")),
         layout="comparisons",
         size=raw.size,
+        of_a_group=is_shared,
+        read_and_kept=("question_id", *said_by) if counts else (),
+        notes=tuple(f"The column {name} holds a text once more as tokens; it is left out." for name in tokens),
     )
 
 
-def _vote(values: Mapping[str, Any]) -> int | None:
-    """Returns the preference that the row's vote comes to, or None if it has none."""
+def _vote(values: Mapping[str, Any], models: tuple[str, str]) -> tuple[int | None, tuple[str, ...]]:
+    """Returns the preference that the row's vote comes to, None if it has none, and the columns that say so."""
     for name, vote in (("winner_model_a", FIRST), ("winner_model_b", SECOND), ("winner_tie", TIE)):
-        if str(values.get(name, "")).lower() in ("1", "true"):
-            return vote
-    if "better_response_id" in values:
-        number = str(values["better_response_id"])
+        if str(values.get(name, "")).lower() in ("1", "true", "1.0"):
+            return vote, VOTES[2:5]
+    if values.get("better_response_id") not in (None, ""):
+        number = str(whole(values["better_response_id"]))
         if number not in ("0", "1"):
             raise BadRow(f"better_response_id is {shown(values['better_response_id'])}: it must be 0 or 1")
-        return (FIRST, SECOND)[int(number)]
+        return (FIRST, SECOND)[int(number)], VOTES[1:2]
+    label = values.get("label")
+    if isinstance(label, str) and (match := _BETTER.fullmatch(label)) and match["first"] != match["second"]:
+        return _SIGNS[match["sign"][0]][match["first"] in "B2"], ("label",)
+    if (score := _opposite(*map(values.get, SCORES))) is not None:
+        # The scores say how much better, too, and stay with the task.
+        return FIRST if score > 0 else SECOND if score < 0 else TIE, SCORES
     winner = values.get("winner")
     if winner in (None, ""):
-        return None
+        return None, ()
+    named = [FIRST if winner == values[models[0]] else SECOND for name in models if name and winner == values.get(name)]
+    if len(named) == 1:
+        return named[0], ("winner",)
     if str(winner).lower() not in WINNERS:
         raise BadRow(f"winner is {shown(winner)}: it must be model_a, model_b, tie or tie (bothbad)", "winner")
-    return WINNERS[str(winner).lower()]
+    return WINNERS[str(winner).lower()], ("winner",)
+
+
+def _opposite(first: Any, second: Any) -> float | None:
+    """Returns the first of two scores that people gave to a pair, which are each other's opposite."""
+    if isinstance(first, bool) or not isinstance(first, int | float) or not isinstance(second, int | float):
+        return None
+    return first if first == -second else None
 
 
 def _turns_in_lists(values: Mapping[str, Any], prompt: str, columns: tuple[str, str]) -> list[list[Message]]:
@@ -145,17 +201,3 @@ def _texts(value: Any) -> list[str]:
         except ValueError:
             return []
     return value if isinstance(value, list) and all(isinstance(text, str) for text in value) else []
-
-
-def _compared(first: list[Message], second: list[Message]) -> tuple[list[Message], list[str]]:
-    """Returns the messages with which both begin, and the rest of each as one text."""
-    same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))))
-    # Where both answers are equal as well, the last one is still what was compared.
-    same = min(same, len(first) - 1, len(second) - 1)
-    while same and first[same - 1]["role"] != "user":
-        same -= 1
-    rests = (first[same:], second[same:])
-    for name, rest in zip(CONVERSATIONS, rests, strict=True):
-        if rest[0]["role"] != "assistant":
-            raise BadRow(f"{name} must have the same question as the other conversation, and an answer to it", name)
-    return ending_with_user(first[:same], CONVERSATIONS[0]), [written_out(rest) for rest in rests]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from annotator.importing.conversations import answered_messages, checked_turns, rest_of
+from annotator.importing.conversations import answered_messages, checked_turns, rest_of, written_out
 from annotator.importing.field_checks import (
     BadRow,
     check_responses,
@@ -13,18 +13,21 @@ from annotator.importing.field_checks import (
     required,
     shown,
     storable_text,
+    whole,
 )
 from annotator.importing.layouts.own_tasks import language_of
-from annotator.importing.rows import ResponseRow, Rules, TaskRow
+from annotator.importing.prompts import Message
+from annotator.importing.rows import GivenAnnotation, ResponseRow, Rules, TaskRow
 from annotator.importing.sources import RawRow
 
+LISTS = ("completions", "answers")
 PROMPTS = ("context", "messages", "instruction", "prompt")
 BETTER = (-1, 1)
 """By whether the second response has the better rank. Ranks do not say how much better a response is."""
 
 
 def has_completions(values: Mapping[str, Any]) -> bool:
-    return "completions" in values and any(name in values for name in PROMPTS)
+    return any(name in values for name in LISTS) and any(name in values for name in PROMPTS)
 
 
 def completions_row(raw: RawRow, values: dict[str, Any], _rules: Rules) -> TaskRow:
@@ -33,36 +36,52 @@ def completions_row(raw: RawRow, values: dict[str, Any], _rules: Rules) -> TaskR
     A model's ratings are kept as metadata of the response, because they are not people's. Raises BadRow.
     """
     if raw.from_csv:
-        values = from_json_cells(values, (*PROMPTS, "completions"))
+        values = from_json_cells(values, (*PROMPTS, *LISTS))
     name = next(name for name in PROMPTS if name in values)
-    completions = values["completions"]
+    column = next(name for name in LISTS if name in values)
+    completions = values[column]
     if not isinstance(completions, list) or not completions:
-        raise BadRow("completions must be a list of at least one completion", "completions")
+        raise BadRow(f"{column} must be a list of at least one completion", column)
     check_responses(len(completions))
     is_list = isinstance(values[name], list)
+    messages = answered_messages(values[name], name)
+    responses = tuple(_response(value, f"{column}[{number}]", messages) for number, value in enumerate(completions))
+    read = {"id", column, name}
+    if values.get("models") == [response.model for response in responses]:
+        read.add("models")
+    preference, ranking = by_rank([value.get("rank") if isinstance(value, dict) else None for value in completions])
     return TaskRow(
         line=raw.line,
-        messages=answered_messages(values[name], name),
-        responses=tuple(_response(value, f"completions[{number}]") for number, value in enumerate(completions)),
+        messages=messages,
+        responses=responses,
         external_id=identifier(values.get("id", ""), "id"),
-        metadata=metadata_of(rest_of(values, {"id", "completions", "models", name}, name if is_list else "")),
-        preference=_by_rank(completions),
+        metadata=metadata_of(rest_of(values, read, name if is_list else "")),
+        preference=preference,
+        annotations=ranking,
+        read_and_kept=("rank",) if ranking or preference else (),
         language=language_of(values.get("lang") or values.get("language")),
         layout="completions",
         size=raw.size,
     )
 
 
-def _response(value: Any, name: str) -> ResponseRow:
+def _written_out(turns: list[Message], asked: list[Message], name: str) -> str:
+    """Returns a completion as one text, without the conversation that it may repeat. Raises BadRow."""
+    own = turns[len(asked) :] if turns[: len(asked)] == asked else turns
+    if not own or own[0]["role"] != "assistant":
+        raise BadRow(f"{name} must begin with the assistant's message", name)
+    return written_out(own)
+
+
+def _response(value: Any, name: str, asked: list[Message]) -> ResponseRow:
     if isinstance(value, str):
         return ResponseRow(storable_text(value, name))
     if not isinstance(value, dict):
         raise BadRow(f"{name} is {shown(value)}: it must be a text, or an object with one", name)
-    key = next((key for key in ("response", "completion", "text") if key in value), "response")
+    key = next((key for key in ("response", "completion", "answer", "text") if key in value), "response")
     text = required(value, key)
     if isinstance(text, list):
-        (*_, last) = checked_turns(text, f"{name}.{key}")
-        text = last["content"]
+        text = _written_out(checked_turns(text, f"{name}.{key}"), asked, f"{name}.{key}")
     return ResponseRow(
         storable_text(text, f"{name}.{key}"),
         model=identifier(value.get("model") or "", f"{name}.model"),
@@ -70,10 +89,12 @@ def _response(value: Any, name: str) -> ResponseRow:
     )
 
 
-def _by_rank(completions: Sequence[Any]) -> int | None:
-    """Returns which of two completions has the better rank, the lower one; None if there are more, or no ranks."""
-    ranks = [value.get("rank") for value in completions if isinstance(value, dict)]
-    whole = [rank for rank in ranks if isinstance(rank, int)]
-    if len(completions) != 2 or len(whole) != 2 or whole[0] == whole[1]:
-        return None
-    return BETTER[whole[1] < whole[0]]
+def by_rank(given: Sequence[Any]) -> tuple[int | None, tuple[GivenAnnotation, ...]]:
+    """Returns what the ranks of all responses say, the lowest being the best: a preference of two, else a ranking."""
+    ranks = [whole(rank) for rank in given]
+    if len(ranks) < 2 or any(type(rank) is not int for rank in ranks) or len(set(ranks)) == 1:
+        return None, ()
+    if len(ranks) == 2:
+        return BETTER[ranks[1] < ranks[0]], ()
+    tiers = tuple(tuple(n for n, rank in enumerate(ranks) if rank == one) for one in sorted(set(ranks)))
+    return None, (GivenAnnotation("", {}, ranking=tiers),)

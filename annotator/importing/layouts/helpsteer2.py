@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from annotator.importing.conversations import rest_of
+from annotator.importing.conversations import checked_messages, rest_of
 from annotator.importing.field_checks import (
     BadRow,
     check_messages,
@@ -16,13 +16,14 @@ from annotator.importing.field_checks import (
     required,
     shown,
     storable_text,
+    whole,
+    whole_of_cell,
 )
 from annotator.importing.layouts.own_tasks import language_of
-from annotator.importing.prompts import messages_from_prompt
+from annotator.importing.prompts import messages_from_prompt, prompt_from_messages
 from annotator.importing.rows import FlatRow, GivenPreference, ResponseRow, Rules, SegmentLabel, TaskRow
 from annotator.importing.segment_fields import lists_of_levels, segments_of
 from annotator.importing.sources import RawRow
-from annotator.limits import MOST_LEVELS
 from annotator.models.annotation import NEITHER_VALID, PREFERENCES, TIE
 from annotator.segmenting import Range
 
@@ -35,10 +36,6 @@ PREFERENCE_FIELDS = {
     "three_most_similar_preferences",
     "all_preferences_unprocessed",
 }
-_LEVELS = {str(score): score for score in range(MOST_LEVELS)}
-_STRENGTHS = {str(strength): strength for strength in PREFERENCES}
-
-
 HELPSTEER2 = ("helpfulness", "correctness", "coherence", "complexity", "verbosity")
 FLAT_FIELDS = {"prompt", "response", "id", "model"}
 
@@ -47,9 +44,20 @@ def is_preference(values: Mapping[str, Any]) -> bool:
     return "preference_strength" in values
 
 
-def is_flat(_values: Mapping[str, Any]) -> bool:
-    """Rows that no other layout recognises are read as this one, whose errors name the fields that every task needs."""
-    return True
+def is_labels(values: Mapping[str, Any]) -> bool:
+    return values.keys() >= {"task", "response", "prompt", "text", "made_at"}
+
+
+def labels_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> FlatRow:
+    """Reads a row of our own layout *labels*, whose `response` is the response's id. Raises BadRow."""
+    if "id" in values:
+        raise BadRow("response is the response's id in this layout, so there can be no other id: leave it out", "id")
+    others = {name: value for name, value in values.items() if name not in ("response", "text")}
+    return flat_row(raw, {**others, "id": values["response"], "response": values["text"]}, rules)
+
+
+def is_flat(values: Mapping[str, Any]) -> bool:
+    return "prompt" in values and "response" in values
 
 
 def flat_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> FlatRow:
@@ -111,6 +119,8 @@ def _segments(
 
 def _prompt(value: Any) -> str:
     """Returns the prompt, the last turn of which must be the user's, as the responses answer it. Raises BadRow."""
+    if isinstance(value, list):
+        return prompt_from_messages(checked_messages(value, "prompt"))
     prompt = storable_text(value, "prompt")
     messages = messages_from_prompt(prompt)
     check_messages(len(messages))
@@ -128,7 +138,7 @@ def _from_cell(cell: Any) -> Any:
             return json.loads(cell)
         except ValueError:
             return cell
-    return _LEVELS.get(cell.strip(), cell)
+    return whole_of_cell(cell)
 
 
 def _rating_lists(lists: dict[str, list[Any]], attributes: Mapping[str, int]) -> tuple[dict[str, int], ...]:
@@ -152,13 +162,20 @@ def preference_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow
     if not isinstance(preferences, list):
         raise BadRow("all_preferences_unprocessed must be a list")
     check_raters(len(preferences), "all_preferences_unprocessed")
+    consensus = strength(values["preference_strength"], "preference_strength", zero=True)
+    read = PREFERENCE_FIELDS
+    # A tie stays among the metadata where the project allows none, and so do the three where the others are not there.
+    if consensus == TIE and not rules.ties:
+        read = read - {"preference_strength"}
+    if any(one not in preferences for one in values.get("three_most_similar_preferences") or ()):
+        read = read - {"three_most_similar_preferences"}
     return TaskRow(
         line=raw.line,
         messages=messages_from_prompt(_prompt(values["prompt"])),
         responses=tuple(ResponseRow(text=storable_text(values[key], key)) for key in ("response_1", "response_2")),
         external_id=identifier(values.get("id", ""), "id"),
-        metadata=metadata_of(rest_of(values, PREFERENCE_FIELDS)),
-        preference=strength(values["preference_strength"], "preference_strength", zero=True) or None,
+        metadata=metadata_of(rest_of(values, read)),
+        preference=consensus if consensus or rules.ties else None,
         preferences=tuple(
             _preference(preference, f"all_preferences_unprocessed[{n}]", rules.ties)
             for n, preference in enumerate(preferences)
@@ -180,13 +197,14 @@ def _preference(value: Any, name: str, ties: bool) -> GivenPreference:
 
 def strength(value: Any, name: str, *, zero: bool) -> int:
     """Returns the strength of a preference. HelpSteer2's consensus may be 0; a single rater's, if ties are allowed."""
+    value = whole(value)
     if type(value) is not int or value not in PREFERENCES:
         raise BadRow(f"{name} is {shown(value)}: it must be -3 to 3, or {NEITHER_VALID} for neither valid")
     if value == TIE and not zero:
         raise BadRow(f"{name} is 0: this project allows no ties. A manager can turn on allow_ties")
-    return value
+    return int(value)
 
 
 def strength_of_cell(cell: Any) -> Any:
     """Reads the strength of a preference from a cell. Any other cell stays as it is, which later checks refuse."""
-    return _STRENGTHS.get(cell.strip(), cell) if isinstance(cell, str) else cell
+    return whole_of_cell(cell)

@@ -35,7 +35,9 @@ _CELLS = ("context", "individual_preference", *FEEDBACK.values())
 
 
 def is_helpsteer3(values: Mapping[str, Any]) -> bool:
-    return "context" in values and any(names[0] in values for names in RESPONSES)
+    context = values.get("context")
+    is_list = isinstance(context, list) or (isinstance(context, str) and context.lstrip().startswith("["))
+    return is_list and any(names[0] in values for names in RESPONSES)
 
 
 def helpsteer3_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
@@ -67,7 +69,7 @@ def helpsteer3_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow
         responses=tuple(_response(values, name) for name in names),
         external_id=identifier(values.get("id", ""), "id"),
         metadata=metadata_of(rest),
-        preference=preference or None,
+        preference=preference if preference or (rules.ties and "overall_preference" in rest) else None,
         preferences=tuple(preferences),
         language=language_of(values.get("language")),
         layout="helpsteer3",

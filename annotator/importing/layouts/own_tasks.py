@@ -1,10 +1,17 @@
 """Reads our own layout of tasks (docs/formats.md), gold tasks included, and conversations that end with the answer."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from re import fullmatch
 from typing import Any
 
-from annotator.importing.conversations import answered_messages, checked_turns, ending_with_user, rest_of
+from annotator.importing.conversations import (
+    answered_messages,
+    checked_turns,
+    ending_with_user,
+    rest_of,
+    written_out,
+)
 from annotator.importing.field_checks import (
     BadRow,
     check_responses,
@@ -13,6 +20,7 @@ from annotator.importing.field_checks import (
     required,
     shown,
     storable_text,
+    whole,
     with_metadata,
 )
 from annotator.importing.gold_rows import check_gold, expert_of, gold_use
@@ -62,6 +70,25 @@ def task_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
     )
 
 
+def is_completion(values: Mapping[str, Any]) -> bool:
+    return "prompt" in values and "completion" in values
+
+
+def completion_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
+    """Reads a prompt with one completion, texts or lists of messages, as TRL takes them. Raises BadRow."""
+    if raw.from_csv:
+        values = from_json_cells(values, ("prompt", "completion"))
+    completion = values["completion"]
+    if isinstance(completion, list):
+        turns = checked_turns(completion, "completion")
+        if turns[0]["role"] != "assistant":
+            raise BadRow("completion must begin with the assistant's message", "completion")
+        completion = written_out(turns)
+    response = {"text": storable_text(completion, "completion"), "model": values.get("model") or ""}
+    rest = {name: value for name, value in values.items() if name not in ("completion", "model", "messages")}
+    return replace(task_row(raw, {**rest, "responses": [response]}, rules), layout="completions")
+
+
 def is_conversation(values: Mapping[str, Any]) -> bool:
     return any(name in values for name in CONVERSATIONS)
 
@@ -72,7 +99,7 @@ def conversation_row(raw: RawRow, values: dict[str, Any], _rules: Rules) -> Task
         values = from_json_cells(values, CONVERSATIONS)
     name = next(name for name in CONVERSATIONS if name in values)
     *before, last = checked_turns(values[name], name)
-    if last["role"] != "assistant":
+    if last["role"] != "assistant" or "kind" in last:
         raise BadRow("the field responses is missing", "responses")
     return TaskRow(
         line=raw.line,
@@ -98,6 +125,7 @@ def _metadata(values: Mapping[str, Any], conversation: str) -> dict[str, Any]:
 
 
 def _priority(value: Any) -> int:
+    value = whole(value)
     # Not isinstance: True and False are integers as well.
     if type(value) is not int or not -1000 <= value <= 1000:
         raise BadRow(f"priority is {shown(value)}: it must be a whole number from -1000 to 1000", "priority")

@@ -5,14 +5,22 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from annotator.importing.conversations import answered_messages, checked_turns, ending_with_user, rest_of, turns_of
-from annotator.importing.field_checks import BadRow, identifier, metadata_of, required, shown, storable_text
+from annotator.importing.conversations import (
+    alike,
+    answered_messages,
+    checked_turns,
+    compared,
+    rest_of,
+    turns_of,
+)
+from annotator.importing.field_checks import BadRow, identifier, metadata_of, required, shown, storable_text, whole
 from annotator.importing.layouts.own_tasks import language_of
 from annotator.importing.prompts import Message
 from annotator.importing.rows import ResponseRow, Rules, TaskRow
 from annotator.importing.sources import RawRow
 
-READ = {"id", "prompt", "chosen", "rejected"}
+PROMPTS = ("prompt", "messages", "conversations", "conversation", "question", "instruction", "query", "input")
+READ = {"id", "chosen", "rejected"}
 STRENGTHS = (1, 2, 3)
 BETTER = -1
 """The strength of a preference of which nobody says how strong it is: that the first response is slightly better."""
@@ -31,13 +39,14 @@ def pair_row(raw: RawRow, values: dict[str, Any], _rules: Rules) -> TaskRow:
     if raw.from_csv:
         values = {name: _from_cell(name, value) for name, value in values.items()}
     chosen, rejected = required(values, "chosen"), required(values, "rejected")
-    messages, texts = _conversation(values.get("prompt"), chosen, rejected)
+    asked = next((name for name in PROMPTS if values.get(name) not in (None, "", [])), "prompt")
+    messages, texts = _conversation((values.get(asked), asked), chosen, rejected)
     return TaskRow(
         line=raw.line,
         messages=messages,
         responses=tuple(ResponseRow(storable_text(text, name)) for name, text in texts.items()),
         external_id=identifier(values.get("id", ""), "id"),
-        metadata=metadata_of(rest_of(values, READ)),
+        metadata=metadata_of(rest_of(values, {*READ, asked}, asked if isinstance(values.get(asked), list) else "")),
         language=language_of(values.get("lang")),
         preference=_strength(values),
         layout="pairs",
@@ -53,36 +62,58 @@ def _from_cell(name: str, cell: str) -> Any:
     return cell
 
 
-def _conversation(prompt: Any, chosen: Any, rejected: Any) -> tuple[list[Message], dict[str, str]]:
-    """Returns the messages that are answered, and the text of each answer."""
-    answers = {name: _turns(value, name) for name, value in (("chosen", chosen), ("rejected", rejected))}
-    for name, turns in answers.items():
+def _conversation(prompt: tuple[Any, str], chosen: Any, rejected: Any) -> tuple[list[Message], dict[str, str]]:
+    """Returns the messages that are answered, and the text of each answer.
+
+    Both answers may repeat the prompt, or go on behind it with the same turns; nothing of them is dropped.
+    """
+    is_implicit = prompt[0] in (None, "", [])
+    first, second = (_turns(value, name, is_implicit) for name, value in (("chosen", chosen), ("rejected", rejected)))
+    for name, turns in (("chosen", first), ("rejected", second)):
         if turns[-1]["role"] != "assistant":
             raise BadRow(f"{name} must end with the assistant's message", name)
-    before, also_before = (turns[:-1] for turns in answers.values())
-    if before != also_before:
-        raise BadRow("chosen and rejected must be the same up to their last message", "rejected")
-    texts = {name: turns[-1]["content"] for name, turns in answers.items()}
-    # Where both repeat the conversation, the prompt is only its beginning, or the same once more.
-    if before:
-        return ending_with_user(before, "chosen"), texts
-    if not prompt:
+    before = alike(first, second)
+    asked = [] if is_implicit else _asked(*prompt, before)
+    if not asked and not before:
+        if len(first) > 1 or len(second) > 1:
+            raise BadRow("chosen and rejected must begin with the same message", "rejected")
         raise BadRow("the field prompt is missing", "prompt")
-    return answered_messages(prompt, "prompt"), texts
+    messages, texts = compared([*asked, *first], [*asked, *second], ("chosen", "rejected"))
+    return messages, dict(zip(("chosen", "rejected"), texts, strict=True))
 
 
-def _turns(value: Any, name: str) -> list[Message]:
-    if isinstance(value, list):
-        return checked_turns(value, name)
+def _turns(value: Any, name: str, is_implicit: bool) -> list[Message]:
+    if isinstance(value, list | dict):
+        return checked_turns(value if isinstance(value, list) else [value], name)
     text = storable_text(value, name)
-    turns = turns_of(text)
-    # A text without turns is the answer itself.
+    # Beside a prompt, a text is the answer itself, even if it writes a dialogue out.
+    turns = turns_of(text) if is_implicit else []
     return turns if len(turns) > 1 else [{"role": "assistant", "content": text}]
+
+
+def _asked(prompt: Any, name: str, before: list[Message]) -> list[Message]:
+    """Returns what the prompt has to say before the turns with which both answers begin."""
+    if not before or before[0]["role"] == "assistant":
+        return answered_messages(prompt, name)
+    if isinstance(prompt, list):
+        given = checked_turns(prompt, name)
+        return [] if _holds(before, given) else given
+    text = storable_text(prompt, name)
+    if _holds(before, turns_of(text)) or any(turn["content"].strip() == text.strip() for turn in before):
+        return []
+    # Turns that begin with a question do not answer the prompt, so it says how to answer them.
+    return [{"role": "system", "content": text}]
+
+
+def _holds(turns: list[Message], part: list[Message]) -> bool:
+    """Returns whether the part stands among the turns, apart from the space around the texts."""
+    whole, wanted = ([(turn["role"], turn["content"].strip()) for turn in one] for one in (turns, part))
+    return any(whole[at : at + len(wanted)] == wanted for at in range(len(whole) - len(wanted) + 1))
 
 
 def _strength(values: dict[str, Any]) -> int:
     """Returns how much better the chosen response is, which our own export says of pairs with a preference."""
-    margin = values.get("margin")
+    margin = whole(values.get("margin"))
     if values.get("by") != "preference":
         return BETTER
     if margin not in STRENGTHS:

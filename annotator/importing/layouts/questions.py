@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from annotator.importing.companions import parted, refuse_media, shown_with
 from annotator.importing.conversations import answered_messages
 from annotator.importing.field_checks import BadRow, check_raters, check_responses, shown, storable_text
 from annotator.importing.mappings import guessed
@@ -34,6 +35,8 @@ class Texts:
 
 def texts_of(fields: Mapping[str, Any], name: str) -> Texts:
     """Finds prompt and responses among the fields by their names. Raises BadRow."""
+    refuse_media(fields)
+    fields, companions = parted(dict(fields))
     columns = guessed([key for key, value in fields.items() if value not in ("", None)])
     asked = next((key for key in CONVERSATIONS if isinstance(fields.get(key), list)), columns["prompt"])
     answers = [response for response in columns["responses"] if response["text"] != asked]
@@ -47,6 +50,7 @@ def texts_of(fields: Mapping[str, Any], name: str) -> Texts:
     names = tuple(answer["text"] for answer in answers)
     read = {asked, *names, *(answer["model"] for answer in answers)}
     messages = answered_messages(fields[asked], f"{name}.{asked}")
+    messages = shown_with(messages, companions)
     return Texts(messages, responses, names, {key: value for key, value in fields.items() if key not in read})
 
 

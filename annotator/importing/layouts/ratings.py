@@ -1,10 +1,10 @@
 """Reads ratings of tasks that are there already: Potato's annotations, and tables with a row for each score."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from annotator.importing.field_checks import BadRow, from_json_cells, identifier, required, shown
+from annotator.importing.field_checks import BadRow, from_json_cells, identifier, required, shown, whole, whole_of_cell
 from annotator.importing.layouts.questions import Answer, annotation_of
 from annotator.importing.rows import GivenAnnotation, Rules, TaskRow
 from annotator.importing.sources import RawRow
@@ -13,6 +13,7 @@ TASKS = ("task", "task_id", "item_id", "item", "instance_id", "example_id")
 RATERS = ("annotator", "annotator_id", "rater", "rater_id", "user", "user_id", "worker_id")
 SCORES = ("value", "score", "rating", "label")
 SCORES_LAYOUT = "ratings"
+READ = {*TASKS, *RATERS, *SCORES, "attribute", "response", "label_annotations"}
 BETWEEN = ":::"
 """Stands between a scheme and its label in the columns of Potato's tables."""
 
@@ -77,7 +78,8 @@ def score_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
     if attribute not in rules.attributes:
         known = ", ".join(rules.attributes)
         raise BadRow(f"attribute is {shown(attribute)}: the project has {known}", "attribute")
-    levels, number = rules.attributes[attribute], str(values.get("response") or 1)
+    levels, number = rules.attributes[attribute], str(whole_of_cell(values.get("response") or 1))
+    value = str(whole_of_cell(value))
     if not value.strip().isdecimal() or not 1 <= int(value.strip()[:3]) <= levels:
         raise BadRow(f"the score is {shown(value)}: the levels of {attribute} go from 1 to {levels}", "value")
     if not number.isdecimal() or not 1 <= int(number[:3]) <= 26:
@@ -96,7 +98,9 @@ def merged(first: TaskRow, second: TaskRow) -> TaskRow | None:
     ratings = {position: dict(scores) for position, scores in one.ratings.items()}
     for position, scores in other.ratings.items():
         ratings.setdefault(position, {}).update(scores)
-    return replace(first, annotations=(GivenAnnotation(one.rater, ratings),), size=first.size + second.size)
+    notes = tuple(dict.fromkeys((*first.notes, *second.notes)))
+    annotations = (GivenAnnotation(one.rater, ratings),)
+    return replace(first, annotations=annotations, size=first.size + second.size, notes=notes)
 
 
 def require_complete(row: TaskRow, rules: Rules) -> None:
@@ -124,9 +128,16 @@ def _row(raw: RawRow, values: Mapping[str, Any], annotation: GivenAnnotation, la
         refers=True,
         layout=layout,
         size=raw.size,
+        notes=unread(values, READ),
     )
+
+
+def unread(values: Mapping[str, Any], read: Iterable[str]) -> tuple[str, ...]:
+    """Returns a note for each column that a row of ratings has and that nothing reads."""
+    others = sorted(name for name in values.keys() - {*read} if BETWEEN not in name and values[name] not in ("", None))
+    return tuple(f"The column {name[:60]} is not read: its rows rate tasks that are there already." for name in others)
 
 
 def _named(values: Mapping[str, Any], names: tuple[str, ...]) -> str:
     """Returns the first of these fields that the row has, as text."""
-    return next((str(values[name]) for name in names if values.get(name) not in (None, "")), "")
+    return next((str(whole(values[name])) for name in names if values.get(name) not in (None, "")), "")

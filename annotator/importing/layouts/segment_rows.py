@@ -6,7 +6,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from annotator.importing.field_checks import BadRow, from_json_cells, identifier, shown
+from annotator.importing.field_checks import BadRow, from_json_cells, identifier, shown, whole_of_cell
+from annotator.importing.layouts.ratings import unread
 from annotator.importing.rows import FlatRow, GivenSegments, Rejected, Rules, SegmentSheet, TaskRow
 from annotator.importing.sources import RawRow
 from annotator.segmenting import Range
@@ -15,6 +16,7 @@ LAYOUT = "segments"
 MOST_BYTES = 32 << 20
 """Bytes of the rows of one rater and task that are kept in memory."""
 _NUMBERS = ("segment", "start", "end")
+READ = {"task", "response", "annotator", "text", "scores", *_NUMBERS}
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class SegmentRow:
     segment: Range
     text: str | None
     scores: Mapping[str, int | None]
+    notes: tuple[str, ...] = ()
 
     @property
     def sheet(self) -> tuple[str, str]:
@@ -73,26 +76,24 @@ def segment_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> SegmentRow
         segment=Range(start, end),
         text=text if isinstance(text, str) else None,
         scores={aspect: _level(value, aspect, rules.aspects[aspect]) for aspect, value in scores.items()},
+        notes=unread(values, {*READ, *rules.aspects}),
     )
 
 
 def _number(value: Any, name: str) -> int:
-    if type(value) is int and value >= 0:
-        return value
-    # As the cells of tables are; more than nine digits are beyond any text.
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
-        return int(value)
+    number = whole_of_cell(value)
+    if type(number) is int and number >= 0:
+        return number
     raise BadRow(f"{name} is {shown(value)}: it must be a whole number from 0", name)
 
 
 def _level(value: Any, aspect: str, levels: int) -> int | None:
     if value in (None, ""):
         return None
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 3:
-        value = int(value)
-    if type(value) is not int or not 0 <= value < levels:
+    score = whole_of_cell(value)
+    if type(score) is not int or not 0 <= score < levels:
         raise BadRow(f"{aspect} is {shown(value)}: its levels are 0 to {levels - 1}, or null", aspect)
-    return value
+    return score
 
 
 def with_sheets(
@@ -142,5 +143,6 @@ def _sheet(rows: Sequence[SegmentRow], rules: Rules) -> TaskRow | Rejected:
         sheet=SegmentSheet(first.rater, aspects, responses),
         refers=True,
         layout=LAYOUT,
+        notes=tuple(dict.fromkeys(note for row in rows for note in row.notes)),
         size=sum(row.size for row in rows),
     )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from annotator.importing.conversations import answered_messages, rest_of
-from annotator.importing.field_checks import BadRow, from_json_cells, identifier, metadata_of, shown
+from annotator.importing.field_checks import BadRow, from_json_cells, identifier, metadata_of, shown, whole_of_cell
 from annotator.importing.layouts.own_tasks import language_of
 from annotator.importing.rows import ResponseRow, Rules, TaskRow
 from annotator.importing.segment_fields import joined_steps, steps_label
@@ -31,17 +31,37 @@ def stepwise_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
     return _row(raw, values, rules, prompt, (values[name], name), (values[said], said))
 
 
+def is_first_error(values: Mapping[str, Any]) -> bool:
+    asked = any(name in values for name in PROMPTS)
+    return asked and "steps" in values and type(whole_of_cell(values.get("label"))) is int
+
+
+def first_error_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
+    """Reads steps with the place of the first wrong one from 0, or -1, as ProcessBench has them. Raises BadRow.
+
+    Nobody has looked at the steps behind the first wrong one.
+    """
+    if raw.from_csv:
+        values = from_json_cells(values, _CELLS)
+    prompt, steps, label = next(name for name in PROMPTS if name in values), values["steps"], values["label"]
+    count, wrong = len(steps) if isinstance(steps, list) else 0, whole_of_cell(label)
+    if not -1 <= wrong < count:
+        raise BadRow(f"label is {shown(label)}: it must be the place of one of {count} steps from 0, or -1", "label")
+    verdicts = [1] * count if wrong < 0 else [1] * wrong + [-1] + [None] * (count - wrong - 1)
+    return _row(raw, values, rules, prompt, (steps, "steps"), (verdicts, "label"))
+
+
 def is_prm800k(values: Mapping[str, Any]) -> bool:
-    return "question" in values and "label" in values
+    question, label = values.get("question"), values.get("label")
+    return isinstance(question, dict) and isinstance(label, dict) and isinstance(label.get("steps"), list)
 
 
 def prm800k_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
     """Reads a problem with the chosen completion of each step, or with a person's own step. Raises BadRow."""
     question, label = values["question"], values["label"]
-    if not isinstance(question, dict) or not isinstance(label, dict) or not isinstance(label.get("steps"), list):
-        raise BadRow("question must be an object with a problem, and label one with steps", "label")
     chosen = [_chosen(step, f"label.steps[{number}]") for number, step in enumerate(label["steps"])]
-    flat = {"problem": question.get("problem"), **{k: v for k, v in values.items() if k not in ("question", "label")}}
+    # What nobody has chosen, and the right answer, are kept: raters do not see them.
+    flat = {**values, "problem": question.get("problem"), "question": {**question, "problem": ""}}
     texts, verdicts = [text for text, _ in chosen], [verdict for _, verdict in chosen]
     return _row(raw, flat, rules, "problem", (texts, "label.steps"), (verdicts, "label.steps"))
 
@@ -75,9 +95,17 @@ def _row(
     return TaskRow(
         line=raw.line,
         messages=answered_messages(values[prompt], prompt),
-        responses=(ResponseRow(text, segments=segments, segment_label=label, metadata=metadata_of(kept)),),
+        responses=(
+            ResponseRow(
+                text,
+                model=identifier(values.get("generator") or "", "generator"),
+                segments=segments,
+                segment_label=label,
+                metadata=metadata_of(kept),
+            ),
+        ),
         external_id=identifier(values.get("id", ""), "id"),
-        metadata=metadata_of(rest_of(values, {"id", prompt, steps[1], verdicts[1]})),
+        metadata=metadata_of(rest_of(values, {"id", "generator", prompt, steps[1], verdicts[1]})),
         language=language_of(values.get("lang") or values.get("language")),
         layout="stepwise",
         size=raw.size,

@@ -87,6 +87,8 @@ class Command(BaseCommand):
         rows = result.rejected[:SHOWN]
         for row in rows:
             self.stderr.write(f"{of}line {row.line}: {row.error}")
+        for note in result.notes:
+            self.stderr.write(f"{of}from line {note.line} on: {note.text}")
         if more := result.rejected_total - len(rows):
             self.stderr.write(f"... and {more} more")
 

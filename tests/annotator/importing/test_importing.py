@@ -299,7 +299,7 @@ def test_a_row_without_an_id_names_the_oldest_task_of_its_text(project: Project)
         (label_row("p", "a", helpfulness=7), "helpfulness is 7"),
         (label_row("p", "a", helpfulness="3"), "helpfulness is '3'"),
         (label_row("p", "a", helpfulness=True), "helpfulness is True"),
-        (label_row("p", "a", helpfulness=3.0), "helpfulness is 3.0"),
+        (label_row("p", "a", helpfulness=3.5), "helpfulness is 3.5"),
         (label_row("p", "  "), "response is empty"),
         (label_row("p", "a\x00"), "response has a NUL byte at position 2"),
         (label_row("p\ud800", "a"), "prompt is not UTF-8 at position 2"),

@@ -112,7 +112,6 @@ def test_a_task_row_keeps_everything_it_gives() -> None:
         ({"priority": 10**9}, "priority is 1000000000"),
         ({"metadata": []}, "metadata is []: it must be an object"),
         ({"metadata": {"a": {"\x00": 1}}}, "metadata has a NUL byte"),
-        ({"metadata": {"a": [float("nan")]}}, "metadata holds nan: not a JSON number"),
         ({"metadata": {"a": b"bytes"}}, "metadata holds a bytes: not a JSON value"),
         ({"metadata": nested(60)}, "metadata is nested more than 50 levels deep"),
         ({"metadata": nested(5000)}, "metadata is nested more than 50 levels deep"),
@@ -141,7 +140,8 @@ def test_a_task_row_needs_its_fields(name: str) -> None:
         (-1, "helpfulness is -1: its scores go from 0 to 4"),
         ("3", "helpfulness is '3': its scores are the whole numbers 0 to 4"),
         (True, "helpfulness is True: its scores are the whole numbers 0 to 4"),
-        (3.0, "helpfulness is 3.0: its scores are the whole numbers 0 to 4"),
+        (3.5, "helpfulness is 3.5: its scores are the whole numbers 0 to 4"),
+        (float("nan"), "helpfulness is nan: its scores are the whole numbers 0 to 4"),
         (None, "helpfulness is None: its scores are the whole numbers 0 to 4"),
         ([3], "helpfulness is [3]: its scores are the whole numbers 0 to 4"),
         (10**30, "helpfulness is 1000000000000000000000000000000: its scores go from 0 to 4"),
@@ -162,7 +162,7 @@ def test_a_score_that_is_nested_beyond_all_measure_is_refused() -> None:
 def test_a_flat_row_needs_its_fields(name: str) -> None:
     row = label_row("p", "a")
     del row[name]
-    assert refusal(row) == f"the field {name} is missing"
+    assert refusal(row).startswith(f"the field {name} is missing")
 
 
 def test_what_no_layout_needs_is_kept_as_metadata() -> None:
@@ -217,7 +217,7 @@ def test_in_csv_a_level_may_be_text() -> None:
     assert result.responses[0].label == dict.fromkeys(ATTRIBUTES, 2)
 
 
-@pytest.mark.parametrize("cell", ["", "3.0", "7", "+3", "true", "[3", "[" * 100_000, "٣", "[3.0]"])
+@pytest.mark.parametrize("cell", ["", "3.5", "7", "+3", "true", "[3", "[" * 100_000, "٣", "[3.5]"])
 def test_in_csv_anything_else_is_refused(cell: str) -> None:
     row = label_row("p", "a", **dict.fromkeys(ATTRIBUTES, "2")) | {"helpfulness": cell}
     assert refusal(row, from_csv=True)

@@ -66,7 +66,7 @@ def test_the_rest_is_kept_as_metadata(project: Project) -> None:
         ({"chosen": "7", "rejected": "8"}, "prompt", "the field prompt is missing"),
         ({"prompt": "A?", "chosen": "", "rejected": "8"}, "chosen", "chosen"),
         ({"chosen": [USER], "rejected": [USER]}, "chosen", "must end with the assistant"),
-        ({"chosen": [USER, SEVEN], "rejected": [SEVEN, EIGHT]}, "rejected", "the same up to their last message"),
+        ({"chosen": [USER, SEVEN], "rejected": [SEVEN, EIGHT]}, "rejected", "must begin with the same message"),
         ({"prompt": [USER, SEVEN], "chosen": [SEVEN], "rejected": [EIGHT]}, "prompt", "must be the user"),
         ({"prompt": "Human: A?\n\nAssistant: B.", "chosen": "7", "rejected": "8"}, "prompt", "must be the user"),
         ({"prompt": "A?", "chosen": [{"role": "poet", "content": "7"}], "rejected": "8"}, "chosen[0].role", "poet"),

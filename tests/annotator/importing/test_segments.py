@@ -175,7 +175,7 @@ def test_steps_are_segments_with_a_verdict(project: Project, row: dict[str, Any]
         ({"prompt": "1 + 1?", "completions": ["Add them."], "labels": [True, False]}, "a verdict for each of 1 steps"),
         ({"prompt": "1 + 1?", "completions": ["Add them."], "labels": [7]}, "labels[0] is 7"),
         ({"prompt": "1 + 1?", "completions": [], "labels": []}, "at least one step"),
-        ({"question": "1 + 1?", "label": 3}, "question must be an object"),
+        ({"question": "1 + 1?", "label": 3}, "the row has question, label"),
     ],
 )
 def test_steps_that_do_not_fit_are_refused(project: Project, row: dict[str, Any], says: str) -> None:

@@ -137,9 +137,7 @@ def test_csv_keeps_what_only_looks_like_a_line_end() -> None:
     assert values(f'a,b\n1,"{cell}"\n'.encode()) == [{"a": "1", "b": cell}]
 
 
-@pytest.mark.parametrize(
-    ("line", "error"), [(b"1", "1 cells under 2 columns"), (b"1,2,3", "3 cells under"), (b'"1"x,2', "not CSV")]
-)
+@pytest.mark.parametrize(("line", "error"), [(b"1,2,3", "3 cells under"), (b'"1"x,2', "not CSV")])
 def test_a_bad_csv_line_harms_no_other(line: bytes, error: str) -> None:
     _, bad, last = rows(b"a,b\n1,2\n" + line + b"\n3,4\n")
     assert (bad.line, bad.values, last.values) == (3, None, {"a": "3", "b": "4"})

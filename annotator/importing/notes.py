@@ -1,0 +1,152 @@
+"""What the result of an import says of rows that went in: what was shown, what was kept aside, and what looks odd."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+from annotator.importing.companions import Companions, shown_with
+from annotator.importing.rows import FlatRow, Kept, ResponseRow, TaskRow
+from annotator.importing.sources import RawRow
+
+MOST_COLUMNS, MOST_TEXTS = 200, 50
+"""Columns and texts of which a result speaks."""
+LONG = 200
+"""Characters from which the text of a column may be something that annotators need."""
+SHORT = 60
+"""Characters of the longest judgement, such as a winner's name."""
+SAME = "Both responses are the same. Nothing can be learnt from comparing them."
+NOT_FINITE = "A number that JSON cannot say, such as NaN, was kept as null."
+JUDGING = (
+    "These columns look like judgements, and none was read from them; they are kept as metadata: %s. "
+    "A mapping with votes or scores imports them."
+)
+TOO_LONG = "These columns hold long texts, which annotators do not see; they are kept as metadata: %s."
+SHOWN = "Shown as part of the prompt: %s."
+OTHERS = "Kept as metadata, which annotators do not see: %s."
+_JUDGING = frozenset(
+    {"vote", "votes", "winner", "winners", "preference", "preferences", "preferred", "better", "best"}
+    | {"rank", "ranks", "ranking", "rating", "ratings", "score", "scores", "label", "labels"}
+    | {"judgement", "judgment", "verdict", "verdicts"}
+)
+_PEOPLE = re.compile(r"(annotator|rater|judge|user|expert)s?")
+
+
+def told(raw: RawRow, row: TaskRow | FlatRow, companions: Companions) -> TaskRow | FlatRow:
+    """Returns the row with its companions, and with what the result of the import says of it."""
+    if isinstance(row, FlatRow):
+        notes = (NOT_FINITE,) if raw.not_finite else ()
+        kept = tuple(_kept(row.response.metadata, ""))
+        return replace(row, companions=companions, kept=kept, notes=notes)
+    if row.refers:
+        return row
+    texts = [response.text for response in row.responses]
+    same = (SAME,) if len(texts) == 2 and texts[0] == texts[1] else ()
+    return replace(
+        row,
+        messages=shown_with(row.messages, companions) if companions.columns else row.messages,
+        shown=companions.columns,
+        kept=(*_kept(row.metadata, "", row.read_and_kept), *_of_responses(row.responses, row.read_and_kept)),
+        notes=(*row.notes, *same, *((NOT_FINITE,) if raw.not_finite else ())),
+    )
+
+
+def _kept(metadata: Mapping[str, Any], place: str, read: Collection[str] = ()) -> Iterable[Kept]:
+    for name, value in metadata.items():
+        is_text = isinstance(value, str)
+        is_short = name not in read and (not is_text or len(value) <= SHORT)
+        yield Kept(f"{place}{name}", len(value) if is_text else 0, judges=is_short and _judges(name))
+
+
+def _judges(column: str) -> bool:
+    """Returns whether the name of a column is that of votes, ranks or scores, or of one of several people."""
+    words = re.findall(r"[a-z]+|[0-9]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", column).lower())
+    numbered = any(_PEOPLE.fullmatch(word) and after.isdigit() for word, after in pairwise(words))
+    return numbered or not _JUDGING.isdisjoint(words)
+
+
+def _of_responses(responses: Iterable[ResponseRow], read: Collection[str]) -> Iterable[Kept]:
+    for response in responses:
+        if response.metadata:
+            yield from _kept(response.metadata, "responses[].", read)
+
+
+@dataclass
+class _Seen:
+    """Where a column or a note occurred first, in how many tasks, and what the column held."""
+
+    line: int
+    rows: int = 0
+    characters: int = 0
+    judges: bool = False
+
+    def add(self, other: "_Seen") -> None:
+        self.line = min(self.line, other.line)
+        self.rows += other.rows
+        self.characters = max(self.characters, other.characters)
+        self.judges |= other.judges
+
+
+@dataclass(frozen=True)
+class Note:
+    """A sentence of a result, the first line that it is about, and the number of tasks."""
+
+    line: int
+    rows: int
+    text: str
+
+
+@dataclass
+class Notes:
+    """What is said of the rows of a file so far: their columns by name, and sentences. All of it is bounded."""
+
+    shown: dict[str, _Seen] = field(default_factory=dict)
+    kept: dict[str, _Seen] = field(default_factory=dict)
+    texts: dict[str, _Seen] = field(default_factory=dict)
+
+    def add(self, row: TaskRow) -> None:
+        for name in row.shown:
+            _add(self.shown, name[:SHORT], _Seen(row.line, 1), MOST_COLUMNS)
+        for name, seen in {kept.column: _Seen(row.line, 1, kept.characters, kept.judges) for kept in row.kept}.items():
+            _add(self.kept, name[:LONG], seen, MOST_COLUMNS)
+        for text in row.notes:
+            _add(self.texts, text, _Seen(row.line, 1), MOST_TEXTS)
+
+    def add_all(self, others: "Notes") -> None:
+        for mine, theirs, most in (
+            (self.shown, others.shown, MOST_COLUMNS),
+            (self.kept, others.kept, MOST_COLUMNS),
+            (self.texts, others.texts, MOST_TEXTS),
+        ):
+            for name, seen in theirs.items():
+                _add(mine, name, replace(seen), most)
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns what `from_json` reads, for the row of a job."""
+        parts: dict[str, dict[str, _Seen]] = vars(self)
+        return {name: {key: list(vars(seen).values()) for key, seen in part.items()} for name, part in parts.items()}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Notes":
+        return cls(**{name: {key: _Seen(*seen) for key, seen in part.items()} for name, part in value.items()})
+
+    def sentences(self) -> list[Note]:
+        """Returns what is to be said, the most important first."""
+        judging = {name: seen for name, seen in self.kept.items() if seen.judges}
+        long = {name: seen for name, seen in self.kept.items() if seen.characters >= LONG and not seen.judges}
+        others = {name: seen for name, seen in self.kept.items() if name not in judging and name not in long}
+        parts = ((judging, JUDGING), (long, TOO_LONG), (self.shown, SHOWN), (others, OTHERS))
+        of_columns = [_note(part, text % ", ".join(part)) for part, text in parts if part]
+        return [_note({text: seen}, text) for text, seen in self.texts.items()] + of_columns
+
+
+def _add(part: dict[str, _Seen], name: str, seen: _Seen, most: int) -> None:
+    if name in part:
+        part[name].add(seen)
+    elif len(part) < most:
+        part[name] = seen
+
+
+def _note(part: Mapping[str, _Seen], text: str) -> Note:
+    return Note(min(seen.line for seen in part.values()), max(seen.rows for seen in part.values()), text)

@@ -1,12 +1,13 @@
 """What the result of an import says of rows that went in: what was shown, what was kept aside, and what looks odd."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
 from annotator.importing.companions import Companions, shown_with
+from annotator.importing.prompts import messages_from_prompt
 from annotator.importing.rows import FlatRow, Kept, ResponseRow, TaskRow
 from annotator.importing.sources import RawRow
 
@@ -34,15 +35,16 @@ _PEOPLE = re.compile(r"(annotator|rater|judge|user|expert)s?")
 
 
 def told(raw: RawRow, row: TaskRow | FlatRow, companions: Companions) -> TaskRow | FlatRow:
-    """Returns the row with its companions, and with what the result of the import says of it."""
+    """Returns the row with its companions, and with what the result of the import says of it. Raises BadRow."""
     if isinstance(row, FlatRow):
+        if companions.columns:  # raises here, where the row can be refused
+            shown_with(messages_from_prompt(row.prompt), companions)
         notes = (NOT_FINITE,) if raw.not_finite else ()
         kept = tuple(_kept(row.response.metadata, ""))
         return replace(row, companions=companions, kept=kept, notes=notes)
     if row.refers:
         return row
-    texts = [response.text for response in row.responses]
-    same = (SAME,) if len(texts) == 2 and texts[0] == texts[1] else ()
+    same = same_responses([response.text for response in row.responses])
     return replace(
         row,
         messages=shown_with(row.messages, companions) if companions.columns else row.messages,
@@ -50,6 +52,11 @@ def told(raw: RawRow, row: TaskRow | FlatRow, companions: Companions) -> TaskRow
         kept=(*_kept(row.metadata, "", row.read_and_kept), *_of_responses(row.responses, row.read_and_kept)),
         notes=(*row.notes, *same, *((NOT_FINITE,) if raw.not_finite else ())),
     )
+
+
+def same_responses(texts: Sequence[str]) -> tuple[str, ...]:
+    """Returns the note on a task whose two responses are the same."""
+    return (SAME,) if len(texts) == 2 and texts[0] == texts[1] else ()
 
 
 def _kept(metadata: Mapping[str, Any], place: str, read: Collection[str] = ()) -> Iterable[Kept]:

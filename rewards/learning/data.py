@@ -65,6 +65,29 @@ class Turn:
     content: str
 
 
+CALL, ANSWER = "Call of a tool:\n", "Answer of a tool:\n"
+"""What stands before calls of tools, which are turns of the kind `tool_calls`, and before what a tool answered."""
+
+
+def turns_of(rows: Iterable[Mapping[str, Any]]) -> tuple[Turn, ...]:
+    """Returns turns as every chat template renders them: those of tools as texts of the assistant and of the user.
+
+    Neighbours of one role become one turn if either is about a tool, as many templates want roles to alternate.
+    """
+    turns: list[Turn] = []
+    joins = False
+    for row in rows:
+        role, text, is_call = _text(row["role"]), _text(row["content"]), row.get("kind") == "tool_calls"
+        is_tool = is_call or role == "tool"
+        turn = Turn("user" if role == "tool" else role, f"{CALL if is_call else ANSWER}{text}" if is_tool else text)
+        if turns and (is_tool or joins) and turns[-1].role == turn.role:
+            turns[-1] = Turn(turn.role, f"{turns[-1].content}\n\n{turn.content}")
+        else:
+            turns.append(turn)
+        joins = is_tool
+    return tuple(turns)
+
+
 @dataclass(frozen=True)
 class Response:
     """A response with its mean scores over the kept ratings (0 to levels - 1), its consensus labels, and those ratings.
@@ -379,7 +402,7 @@ def _response(row: Mapping[str, Any], scales: Mapping[str, int], aspects: Mappin
 def _conversation(rows: Any) -> tuple[Turn, ...]:
     if not isinstance(rows, list) or not rows:
         raise ValueError("the conversation is empty")
-    return tuple(Turn(_text(row["role"]), _text(row["content"])) for row in rows)
+    return turns_of(rows)
 
 
 def _text(value: Any) -> str:

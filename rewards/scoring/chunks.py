@@ -14,7 +14,7 @@ from annotator.annotation import cuts_of
 from annotator.db.statements import Statement
 from annotator.models import Project, Response
 from annotator.segmenting import Range
-from rewards.learning.data import Item, Turn
+from rewards.learning.data import Item, turns_of
 from rewards.models import RewardModel
 
 
@@ -107,7 +107,7 @@ def _cuts(project: Project, responses: Sequence[int]) -> Mapping[int, tuple[Rang
 
 def _items(responses: Sequence[tuple[int, int, str]], cuts: Mapping[int, tuple[Range, ...]]) -> list[Item]:
     rows = _CONVERSATIONS.rows(tasks=sorted({task for _, task, _ in responses}))
-    conversations = {task: tuple(Turn(**turn) for turn in json.loads(turns)) for task, turns in rows}
+    conversations = {task: turns_of(json.loads(turns)) for task, turns in rows}
     return [
         Item(str(response), conversations[task], text, cuts.get(response, ())) for response, task, text in responses
     ]

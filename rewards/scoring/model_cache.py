@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
-from rewards.learning.data import Item, Turn
+from rewards.learning.data import Item, turns_of
 from rewards.models import RewardModel
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def as_items(items: Sequence[Mapping[str, Any]]) -> list[Item]:
     return [
         Item(
             str(number),
-            tuple(Turn(**turn) for turn in item["conversation"]),
+            turns_of(item["conversation"]),
             item["response"],
             tuple((start, end) for start, end in item.get("segments", ())),
         )

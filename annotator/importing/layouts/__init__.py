@@ -21,7 +21,7 @@ from annotator.importing.layouts import (
     steps,
 )
 from annotator.importing.layouts.segment_rows import SegmentRow
-from annotator.importing.notes import told
+from annotator.importing.notes import same_responses, told
 from annotator.importing.prompts import messages_from_prompt
 from annotator.importing.rows import FlatRow, Rejected, Rules, TaskRow
 from annotator.importing.sources import RawRow
@@ -173,5 +173,5 @@ def _paired(*rows: FlatRow) -> TaskRow:
         size=sum(row.size for row in rows),
         shown=rows[0].companions.columns,
         kept=tuple(kept for row in rows for kept in row.kept),
-        notes=tuple(note for row in rows for note in row.notes),
+        notes=(*(note for row in rows for note in row.notes), *same_responses([row.response.text for row in rows])),
     )

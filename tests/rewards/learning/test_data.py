@@ -13,11 +13,13 @@ from rewards.learning.data import (
     LeakedPrompt,
     MissingFile,
     OneClass,
+    Turn,
     UnlabelledAttribute,
     read_items,
     read_snapshot,
     read_tasks,
     targets_of,
+    turns_of,
 )
 from tests.rewards.learning.builders import (
     ATTRIBUTES,
@@ -114,3 +116,22 @@ def test_a_missing_label_is_not_a_number(tmp_path: Path) -> None:
     targets = targets_of(list(read_tasks(write_jsonl(tmp_path / "t.jsonl", [row]))), ATTRIBUTES)
     assert targets[0, 0] == 2
     assert math.isnan(targets[0, 1])
+
+
+def test_turns_of_tools_become_texts_whose_roles_alternate() -> None:
+    rows = [
+        {"role": "user", "content": "The weather?"},
+        {"role": "assistant", "content": "I look it up."},
+        {"role": "assistant", "content": '[{"id": "c1"}]', "kind": "tool_calls"},
+        {"role": "tool", "content": "sunny", "tool_call_id": "c1"},
+        {"role": "user", "content": "And now?"},
+    ]
+    asked, called, answered = turns_of(rows)
+    assert asked == Turn("user", "The weather?")
+    assert called == Turn("assistant", 'I look it up.\n\nCall of a tool:\n[{"id": "c1"}]')
+    assert answered == Turn("user", "Answer of a tool:\nsunny\n\nAnd now?")
+
+
+def test_turns_without_tools_stay_as_they_are() -> None:
+    rows = [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]
+    assert turns_of(rows) == (Turn("user", "a"), Turn("user", "b"))

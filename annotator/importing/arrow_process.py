@@ -54,15 +54,19 @@ def check_columns(count: int) -> None:
         raise Refused(f"it has {count:,} columns, and at most {MOST_COLUMNS} are read")
 
 
+def check_rows(count: int, most: int) -> None:
+    if count > most:
+        size = f"it has {count:,} rows or more, and an import takes {most:,}"
+        raise Refused(f"{size}: split it, or ask the operator to raise IMPORT_MAX_ROWS")
+
+
 def opened(file: Any, most_rows: int) -> pyarrow.parquet.ParquetFile:
     """Opens the file and raises Refused if it has too many columns or rows."""
     check_footer(file)
     # With pre_buffer the library would read whole chunks of columns ahead, into the little memory that it has.
     parquet = pyarrow.parquet.ParquetFile(file, buffer_size=1 << 16, pre_buffer=False)
     check_columns(parquet.metadata.num_columns)
-    if parquet.metadata.num_rows > most_rows:
-        size = f"it has {parquet.metadata.num_rows:,} rows, and an import takes {most_rows:,}"
-        raise Refused(f"{size}: split it, or ask the operator to raise IMPORT_MAX_ROWS")
+    check_rows(parquet.metadata.num_rows, most_rows)
     return parquet
 
 
@@ -77,7 +81,11 @@ def batches(file: Any, most_rows: int) -> Iterator[pyarrow.RecordBatch]:
     reader = pyarrow.ipc.open_file(file) if magic == b"ARROW1" else pyarrow.ipc.open_stream(file)
     check_columns(len(reader.schema.names))
     count = reader.num_record_batches if magic == b"ARROW1" else None
-    yield from reader if count is None else map(reader.get_batch, range(count))
+    rows = 0
+    for batch in reader if count is None else map(reader.get_batch, range(count)):
+        rows += batch.num_rows  # as it states: rows of nulls take no byte
+        check_rows(rows, most_rows)
+        yield batch
 
 
 def lines(file: Any, most_rows: int, longest: int) -> Iterator[bytes]:

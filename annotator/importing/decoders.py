@@ -6,12 +6,14 @@ process or the worker.
 
 import io
 import os
+import resource
+import select
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from signal import SIGABRT
+from signal import SIGABRT, SIGXCPU
 from tempfile import TemporaryFile
 from typing import BinaryIO, cast
 
@@ -29,12 +31,17 @@ PROGRAMS = {
 """The program that decodes a file, by the first bytes: Parquet, Arrow's file and stream, and a workbook's zip."""
 MEMORY_BYTES = 160 << 20
 """The decoder may take so much on top of what the interpreter and the library take."""
+SECONDS, BYTES_A_SECOND = 60, 100_000
+"""A decoder may work for SECONDS, and a second more for each BYTES_A_SECOND of the file. Only Linux counts them."""
+FIRST_ROW_SECONDS = 120
+"""Within so long its first row has to come, however busy the machine is."""
 PASSED_ON = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 """Environment variables for the process. A program that reads strangers' files gets no password or key of ours."""
 ALLOCATION = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1", "OMP_NUM_THREADS": "1"}
 """Settings of the allocator. Arrow's other allocators take more than they need, and give it back late."""
 _CHUNK = 4 << 20
 _LONGEST_ERROR = 400
+_OTHERWISE = "save it as CSV or JSON lines"
 
 
 class Undecodable(Exception):
@@ -80,21 +87,41 @@ def decoded_file_lines(program: Path, file: BinaryIO) -> Iterator[io.BufferedRea
         )
         try:
             assert process.stdout is not None
+            seconds = _limit_time(process.pid, file)
             with process.stdout:
+                if not _comes(process.stdout.fileno()):
+                    raise Undecodable(f"its first row took longer than {FIRST_ROW_SECONDS} seconds: {_OTHERWISE}")
                 yield cast(io.BufferedReader, process.stdout)
             if process.wait():
                 errors.seek(0)
-                raise Undecodable(_reason(process.returncode, errors.read(_LONGEST_ERROR)))
+                raise Undecodable(_reason(process.returncode, errors.read(_LONGEST_ERROR), seconds))
         finally:
             # Whoever reads the rows may stop early; the decoder would wait for ever to write the next one.
             process.kill()
             process.wait()
 
 
-def _reason(status: int, message: bytes) -> str:
+def _limit_time(process: int, file: BinaryIO) -> int:
+    """Ends the process after so many seconds of work; returns how many."""
+    seconds = SECONDS + os.fstat(file.fileno()).st_size // BYTES_A_SECOND
+    if sys.platform == "linux":
+        resource.prlimit(process, resource.RLIMIT_CPU, (seconds, seconds + 1))
+    return seconds
+
+
+def _comes(descriptor: int) -> bool:
+    """Waits until there is something to read, or the end; returns False if neither comes in time."""
+    waiting = select.poll()
+    waiting.register(descriptor, select.POLLIN)
+    return bool(waiting.poll(FIRST_ROW_SECONDS * 1_000))
+
+
+def _reason(status: int, message: bytes, seconds: int) -> str:
     """Returns the process's own message, or a general one if it was killed or crashed and left none for people."""
     if status == -SIGABRT:  # Rust ends so when an allocation fails, as ours does beyond the limit
-        return f"decoding it takes more than {MEMORY_BYTES:,} bytes of memory: save it as CSV or JSON lines"
+        return f"decoding it takes more than {MEMORY_BYTES:,} bytes of memory: {_OTHERWISE}"
+    if status == -SIGXCPU:
+        return f"decoding it takes longer than {seconds} seconds, which is much for its size: {_OTHERWISE}"
     if status == 1 and message and not message.startswith((b"Traceback", b"Fatal")):
         return message.decode(errors="replace").strip()
     return "the process that decodes it has crashed"

@@ -9,6 +9,7 @@ import json
 import os
 import resource
 import sys
+import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from typing import Any
 import python_calamine
 
 MOST_COLUMNS = 200
+MOST_UNPACKED = 256 << 20
+"""Bytes of all parts together. The cells of more would not fit into the memory; what holds no cells only takes time."""
 RAISE = "shorten it, or ask the operator to raise IMPORT_MAX_ROW_BYTES"
 
 
@@ -34,13 +37,22 @@ def limit_memory(more: int) -> None:
 def first_sheet(file: Any) -> python_calamine.CalamineSheet:
     file.seek(0)  # whoever opened it has read its first bytes
     try:
+        check_size(zipfile.ZipFile(file))
+        file.seek(0)
         workbook = python_calamine.CalamineWorkbook.from_filelike(file)
-    except python_calamine.CalamineError as broken:
+    except (python_calamine.CalamineError, zipfile.BadZipFile) as broken:
         error = f"it is a zip archive but no Excel workbook ({broken}): send the files in it one by one"
         raise Refused(error) from broken
     if not workbook.sheet_names:
         raise Refused("the workbook has no sheet")
     return workbook.get_sheet_by_index(0)
+
+
+def check_size(archive: zipfile.ZipFile) -> None:
+    """Raises Refused if the parts would be too large, before one of them is unpacked."""
+    size = sum(part.file_size for part in archive.infolist())
+    if size > MOST_UNPACKED:
+        raise Refused(f"it unpacks to {size:,} bytes, and {MOST_UNPACKED:,} are read: save it as CSV or JSON lines")
 
 
 def lines(sheet: python_calamine.CalamineSheet, most_rows: int, longest: int) -> Iterator[bytes]:

@@ -20,7 +20,8 @@ LONGEST = 300
 """Characters of the name of a data set, folder or file."""
 PATIENCE_SECONDS = 30.0
 _CHUNK = 1 << 20
-_NAME = re.compile(r"([\w.-]+/[\w.-]+?)(?:@([\w.-]+))?(?:/([^/].*))?")
+_NAME = re.compile(r"(\w[\w.-]*/\w[\w.-]*?)(?:@(\w[\w.-]*))?(?:/([^/].*))?")
+"""Each part begins with a letter, digit or underscore: `..` in an address leads elsewhere."""
 
 
 class HubRefused(Refusal):

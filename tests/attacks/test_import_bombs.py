@@ -5,6 +5,8 @@ import io
 import json
 import subprocess
 import sys
+import time
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +15,8 @@ from typing import Any
 import pytest
 from django.conf import settings as django_settings
 
-from annotator.importing import import_rows
+from annotator.importing import UnreadableFile, decoders, import_rows, rows
+from annotator.importing.rows import HOPELESS
 from annotator.models import Project, Task, User
 from tests.builders import ATTRIBUTES, NOW, imported, json_lines, label_row, ratings_row, task_row
 from tests.celery_workers import environment
@@ -21,6 +24,8 @@ from tests.workbooks import sheet, workbook
 
 MOST_MEMORY = 300 << 20
 MEGABYTE = 1 << 20
+SECONDS = 20
+"""For what ends at once, on a busy machine."""
 
 
 FORKING = """
@@ -157,6 +162,34 @@ def far_cell() -> str:
     return sheet([]).replace("<sheetData>", f"<sheetData>{cells}")
 
 
+def comments(size: int) -> bytes:
+    """A workbook whose sheet is comments, which take no memory and hold no cell."""
+    begin, end = sheet([["prompt", "response"]]).split("</sheetData>")
+    file = io.BytesIO(workbook(sheet([])))
+    with zipfile.ZipFile(file) as parts, zipfile.ZipFile(made := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in parts.namelist()[:-1]:
+            archive.writestr(name, parts.read(name))
+        with archive.open(parts.namelist()[-1], "w") as large:
+            large.write(begin.encode())
+            for _ in range(size // MEGABYTE):
+                large.write(b"<!---->\n" * (MEGABYTE // 8))
+            large.write(f"</sheetData>{end}".encode())
+    return made.getvalue()
+
+
+def arrow(batches: int, rows: int) -> bytes:
+    """A stream that states so many rows of nothing in each batch."""
+    import pyarrow
+    import pyarrow.ipc
+
+    batch = pyarrow.record_batch({"prompt": pyarrow.nulls(rows), "response": pyarrow.nulls(rows)})
+    sink = io.BytesIO()
+    with pyarrow.ipc.new_stream(sink, batch.schema) as stream:
+        for _ in range(batches):
+            stream.write_batch(batch)
+    return sink.getvalue()
+
+
 def nested(unit: bytes) -> bytes:
     """A row as long as rows may be, whose values take as much memory as JSON can ask for."""
     row = json.dumps(task_row("deep", metadata={"a": "LIST"})).encode().split(b'"LIST"')
@@ -190,6 +223,8 @@ BOMBS: dict[str, tuple[Callable[[], bytes], str]] = {
     "Excel of entities": (lambda: workbook(entities()), "unrecognized entity"),
     "Excel of a gigabyte of rows": (lambda: workbook(many_rows(6_000_000)), "bytes of memory"),
     "Excel of a cell far away": (lambda: workbook(far_cell()), "bytes of memory"),
+    "Excel of comments": (lambda: comments(260 * MEGABYTE), "it unpacks to"),
+    "Arrow of rows of nothing": (lambda: arrow(50, 2_000_000_000), "IMPORT_MAX_ROWS"),
     "lists in metadata": (lambda: nested(b"[0],") * 3, "values"),
     "objects in metadata": (lambda: nested(b'{"":0},') * 3, "values"),
     "raters": (lambda: json.dumps(ratings_row("p", "r", [3] * 200_000)).encode(), "200,000 raters"),
@@ -232,9 +267,38 @@ def test_many_raters_of_many_rows_pass_in_little_memory(import_apart: Import) ->
 
 @pytest.mark.slow
 def test_many_bad_rows_are_counted_and_a_thousand_told(project: Project) -> None:
-    result = imported_bytes(project, gzip.compress(b"{}\n" * 200_000))
+    result = imported_bytes(project, gzip.compress(json.dumps(task_row()).encode() + b"\n" + b"{}\n" * 200_000))
     assert (len(result.rejected), result.rejected_total) == (1_000, 200_000)
-    assert [row.line for row in result.rejected[:3]] == [1, 2, 3]
+    assert [row.line for row in result.rejected[:3]] == [2, 3, 4]
+
+
+def test_a_file_without_a_good_row_is_not_read_to_its_end(project: Project) -> None:
+    result = imported_bytes(project, gzip.compress(b"{}\n" * (HOPELESS + 5_000)))
+    assert (result.created, result.rejected_total) == (0, HOPELESS + 1)
+
+
+def test_rows_of_nothing_end_soon(project: Project) -> None:
+    result = imported_bytes(project, empty_rows(1_900_000))
+    assert result.rejected_total == HOPELESS + 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "bomb", [lambda: comments(100 * MEGABYTE), lambda: empty_rows(1_900_000)], ids=["xlsx", "parquet"]
+)
+def test_a_decoder_works_no_longer_than_the_size_of_its_file_allows(
+    project: Project, monkeypatch: pytest.MonkeyPatch, bomb: Callable[[], bytes]
+) -> None:
+    monkeypatch.setattr(decoders, "SECONDS", 1)
+    monkeypatch.setattr(rows, "HOPELESS", 10_000_000)
+    monkeypatch.setattr("django.conf.settings.IMPORT_ERRORS_REPORTED", 10_000_000)
+    began = time.monotonic()
+    try:
+        error = imported_bytes(project, bomb()).rejected[-1].error
+    except UnreadableFile as refused:
+        error = str(refused)
+    assert "seconds, which is much for its size" in error
+    assert time.monotonic() - began < SECONDS
 
 
 def imported_bytes(project: Project, data: bytes) -> Any:

@@ -125,7 +125,14 @@ def test_the_operators_token_opens_nothing_for_managers(carol: Any, settings: La
 @pytest.mark.usefixtures("hub")
 @pytest.mark.parametrize(
     ("name", "status", "error"),
-    [("rows", 400, "names no data set"), ("../etc/passwd", 202, ""), ("a/b\0", 400, ""), ("a" * 301, 400, "")],
+    [
+        ("rows", 400, "names no data set"),
+        ("../etc/passwd", 400, "names no data set"),
+        ("a/..", 400, "names no data set"),
+        ("a/b@..", 400, "names no data set"),
+        ("a/b\0", 400, ""),
+        ("a" * 301, 400, ""),
+    ],
 )
 def test_a_bad_name_is_refused_at_once(carol: Any, name: str, status: int, error: str) -> None:
     answer = carol.post(f"{JOBS}?{urlencode({'hub': name})}")
@@ -134,7 +141,7 @@ def test_a_bad_name_is_refused_at_once(carol: Any, name: str, status: int, error
 
 
 @pytest.mark.usefixtures("hub")
-@pytest.mark.parametrize("name", ["ours/gone", "ours/rows/nothing", "../etc/passwd"])
+@pytest.mark.parametrize("name", ["ours/gone", "ours/rows/nothing"])
 def test_what_cannot_be_fetched_is_said_on_the_job(carol: Any, name: str) -> None:
     place = carol.post(f"{JOBS}?{urlencode({'hub': name})}").headers["Location"]
     jobs.run_waiting()

@@ -57,6 +57,7 @@ EVALUATION_MAX_BYTES = environment.count("EVALUATION_MAX_BYTES", 200_000_000)
 # How long PostgreSQL may work on one statement of a request, and of an import or export; 0: without limit.
 WEB_STATEMENT_SECONDS = environment.number("WEB_STATEMENT_SECONDS", 30)
 WEB_FILE_STATEMENT_SECONDS = environment.number("WEB_FILE_STATEMENT_SECONDS", 900)
+IMPORT_SECONDS = environment.count("IMPORT_SECONDS", 300)  # of an import within one request
 # Django's own limit, the same for every address, has to admit what the limits by address admit.
 DATA_UPLOAD_MAX_MEMORY_SIZE = max(JSON_MAX_BYTES, FORM_MAX_BYTES, limits.LARGEST_FORM)
 DATA_UPLOAD_MAX_NUMBER_FIELDS = limits.MOST_FIELDS
@@ -151,9 +152,10 @@ DATABASES["default"]["OPTIONS"] = {
     "prepare_threshold": 2**31,
     "pool": {
         "min_size": 1,
-        # Every thread of a web process may want one: WEB_THREADS for pages, as many for trainers, as many for files,
-        # single ones for health and what takes long (annotator/launch/webserver/thread_pools.py).
-        "max_size": environment.count("DATABASE_POOL", 3 * WEB_THREADS + 4),
+        # Every thread of a web process may want one: WEB_THREADS for pages, as many for trainers, half as many each for
+        # imports, uploads and exports, single ones for health and what takes long
+        # (annotator/launch/webserver/thread_pools.py).
+        "max_size": environment.count("DATABASE_POOL", 2 * WEB_THREADS + 3 * max(2, WEB_THREADS // 2) + 4),
         "timeout": 5,
         # The pause between attempts doubles within this time. With the pool's default of 300 s, the last pause could be
         # as long as the outage, which would so last twice as long.

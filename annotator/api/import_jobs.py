@@ -37,7 +37,7 @@ from annotator.importing.kept_mappings import mapping_named
 from annotator.importing.mappings import ColumnMapping, guessed, read_mapping
 from annotator.importing.notes import Notes
 from annotator.models import ImportJob, ImportJobError, ImportMapping, Project
-from annotator.web import query_parameters
+from annotator.web import lane_shares, query_parameters
 
 FORMATS = ("json", "csv")
 
@@ -168,6 +168,7 @@ class ImportJobs(Idempotent, generics.ListAPIView[ImportJob]):
     )
     def post(self, request: Request, slug: str) -> Response:
         user, project, query = access.user_of(request), _managed(request, slug), request.query_params
+        lane_shares.require_share(request._request, user.pk)
         mapping = mapping_named(project, query_parameters.text(query, "mapping", longest=LONGEST_MAPPING))
         sent: dict[str, Any] = {"by": user, "now": database_now()}
         keep_only = "start" in query and not query_parameters.flag(query, "start")

@@ -1,8 +1,10 @@
 """REST calls that move files: import from the body or an upload, and export as a stream."""
 
+import time
 from collections.abc import Callable
 from typing import IO, Any, cast
 
+from django.conf import settings
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -23,9 +25,27 @@ from annotator.exporting.layouts import LAYOUTS
 from annotator.exporting.rows import export
 from annotator.importing import import_rows
 from annotator.importing.kept_mappings import mapping_named
+from annotator.refusals import Refusal
+from annotator.web import lane_shares
 from annotator.web.query_parameters import flag, text
 
 LONGEST_MAPPING = 20_000
+
+
+class SenderGone(Refusal):
+    """Nobody waits for the answer of the import any more."""
+
+    status = 400
+    code = "sender_gone"
+
+
+class TookTooLong(Refusal):
+    """The import took longer than one request may; batches that were written before stay."""
+
+    status = 413
+    code = "took_too_long"
+
+
 MAPPING_PARAMETER = OpenApiParameter(
     "mapping", description="the name of a mapping that the project keeps, or a mapping as JSON (docs/formats.md)"
 )
@@ -79,7 +99,9 @@ class Import(APIView):
         ],
     )
     def post(self, request: Request, slug: str) -> Response:
-        project = access.managed_project(access.user_of(request), slug)
+        user = access.user_of(request)
+        project = access.managed_project(user, slug)
+        lane_shares.require_share(request._request, user.pk)
         dry_run = flag(request.query_params, "dry_run")
         mapping = mapping_named(project, text(request.query_params, "mapping", longest=LONGEST_MAPPING))
         file = cast("IO[bytes]", _Stream(reader(request)))
@@ -91,11 +113,29 @@ class Import(APIView):
                 file,
                 now=database_now(),
                 dry_run=dry_run,
-                by=access.user_of(request),
+                by=user,
                 file_name=file_name,
                 mapping=mapping,
+                attend=_attended(request),
             )
         return Response(ImportResultSerializer({**vars(result), "notes": result.notes, "dry_run": dry_run}).data)
+
+
+def _attended(request: Request) -> Callable[[], None]:
+    """Returns what ends an import that has taken too long, or whose sender has gone."""
+    is_gone = request._request.META.get(lane_shares.GONE, lambda: False)
+    ends_at = time.monotonic() + settings.IMPORT_SECONDS
+
+    def attend() -> None:
+        if is_gone():
+            raise SenderGone("The sender has closed the connection.")
+        if time.monotonic() > ends_at:
+            raise TookTooLong(
+                f"The import took longer than {settings.IMPORT_SECONDS} seconds and was ended. Send the file to "
+                "`import-jobs/`: the light worker takes as long as it needs, and recognises the tasks that are in."
+            )
+
+    return attend
 
 
 def reader(request: Request) -> Callable[[int], bytes]:
@@ -168,6 +208,7 @@ class Export(APIView):
     def get(self, request: Request, slug: str) -> StreamingHttpResponse:
         user = access.user_of(request)
         project = access.reviewed_project(user, slug)
+        lane_shares.require_share(request._request, user.pk)
         layout = request.query_params.get("layout", "helpsteer2")
         format = request.query_params.get("format", "jsonl")
         gzip = flag(request.query_params, "gzip")

@@ -1,7 +1,7 @@
 """Writes checked rows as tasks, responses, imported labels and annotations, one batch in each transaction."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,7 +24,7 @@ from annotator.importing.mappings import ColumnMapping, mapped_rows
 from annotator.importing.notes import Notes
 from annotator.importing.reading_ahead import read_ahead
 from annotator.importing.results import Batch, ImportResult, Journal, TakenBack
-from annotator.importing.rows import Placed, Rejected, Rules, TaskRow
+from annotator.importing.rows import Placed, Rejected, Rules, TaskRow, until_hopeless
 from annotator.importing.segment_sheets import with_responses
 from annotator.importing.sources import read_rows
 from annotator.models import Annotation, Assignment, Import, Label, Project, Rating, Response, Task, User
@@ -66,6 +66,7 @@ def import_rows(
     by: User | None = None,
     file_name: str = "",
     mapping: ColumnMapping | None = None,
+    attend: Callable[[], None] = lambda: None,
 ) -> ImportResult:
     """Imports a file of any format in constant memory, and records it in an Import row.
 
@@ -74,6 +75,8 @@ def import_rows(
     A dry run writes every batch and rolls it back, so that nobody waits for longer than one batch takes. It counts and
     refuses what a real run would, with one exception: a row that repeats a row of an earlier batch counts as new.
 
+    `attend` is called while the file is read. An error that it raises ends the import after the batch before.
+
     Raises:
         UnreadableFile: Nothing of the file can be read.
         MissingColumn: The mapping names a column that the file does not have.
@@ -81,7 +84,7 @@ def import_rows(
         TakenBack: Somebody took the import back while it was running.
         DiskNearlyFull: The disk has no room for the next batch; batches that were written before stay.
     """
-    result, incoming = ImportResult(), Incoming(stream)
+    result, incoming = ImportResult(), Incoming(stream, attend)
     if dry_run:
         write_batches(project, incoming, result, now=now, mapping=mapping)
         return result
@@ -141,7 +144,7 @@ def write_batches(
 ) -> None:
     """Writes the batches under `import_row`; without one, as in a dry run, it rolls each batch back."""
     rows = read_rows(incoming) if mapping is None else mapped_rows(read_rows(incoming), mapping)
-    tasks = read_tasks(rows, Rules.of(project))
+    tasks = until_hopeless(read_tasks(rows, Rules.of(project)))
     # Python reads the next batch while PostgreSQL writes this one.
     with closing(read_ahead(_batches(islice(tasks, journal.rows_done, None)))) as batches:
         for batch in batches:

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import io
+from collections.abc import Callable
 from typing import IO, Any, cast
 
 from django.conf import settings
@@ -28,10 +29,14 @@ class FileTooLarge(UnreadableFile):
 
 
 class Incoming(io.RawIOBase):
-    """The file as it arrives, with the size and the hash of the bytes that were read so far."""
+    """The file as it arrives, with the size and the hash of the bytes that were read so far.
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    `attend` is called again and again while it is read, and may raise an error that ends the reading.
+    """
+
+    def __init__(self, stream: IO[bytes], attend: Callable[[], None] = lambda: None) -> None:
         self._stream = cast(Any, stream)
+        self.attend = attend
         self._hash = hashlib.sha256()
         self.size = 0
 
@@ -51,14 +56,16 @@ class Incoming(io.RawIOBase):
 class Metered(io.RawIOBase):
     """The decompressed content of a file. Reading past IMPORT_MAX_FILE_BYTES raises FileTooLarge."""
 
-    def __init__(self, source: io.BufferedReader) -> None:
+    def __init__(self, source: io.BufferedReader, attend: Callable[[], None] = lambda: None) -> None:
         self._source = source
+        self._attend = attend
         self.size = 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
+        self._attend()
         # A single read of the source: a second one might hit damage, and lose the bytes that the first had returned.
         size = self._source.readinto1(buffer)
         self.size += size

@@ -1,7 +1,8 @@
 """The checked rows that one part of an import hands to the next, the same for every layout."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from django.utils.functional import cached_property
@@ -13,6 +14,8 @@ from annotator.segmenting import Range
 
 RATING_BYTES = 400
 """What one rating counts for in the weight of a row, which limits the size of a batch."""
+HOPELESS = 10_000
+"""Rows without a good one among them after which the rest of the file is not read."""
 
 
 @dataclass(frozen=True)
@@ -240,3 +243,16 @@ class Placed:
     responses: Sequence[int]
     row: TaskRow
     is_new: bool = False
+
+
+def until_hopeless(rows: Iterator[TaskRow | Rejected]) -> Iterator[TaskRow | Rejected]:
+    """Yields the rows; if the first HOPELESS ones are bad, one more says that the rest of the file is not read."""
+    for row in islice(rows, HOPELESS):
+        is_good = isinstance(row, TaskRow)
+        yield row
+        del row  # a large one would stay in memory while the next one is read
+        if is_good:
+            yield from rows
+            return
+    if (further := next(rows, None)) is not None:
+        yield Rejected(further.line, f"the rest is not read: none of the first {HOPELESS:,} rows can be imported")

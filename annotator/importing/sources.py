@@ -65,7 +65,7 @@ def read_rows(stream: IO[bytes] | Incoming) -> Iterator[RawRow]:
         if source.peek(2)[:2] == GZIP:
             source = _buffered(Unzipped(source, incoming))
         # Metered behind the decompression, as the limit is on the bytes that a file expands to.
-        for row in _sniffed(_buffered(Metered(source))):
+        for row in _sniffed(_buffered(Metered(source, incoming.attend))):
             line = row.line
             if line > most:
                 raise _too_many_rows()

@@ -28,6 +28,7 @@ from annotator.forms.data import ExportForm
 from annotator.models import ExportJob, Project, User
 from annotator.refusals import Refusal
 from annotator.search.criteria import TooBroad
+from annotator.web import lane_shares
 
 LARGE = 100_000
 """Rows of which a file is better written by the worker: a download that takes minutes may break off."""
@@ -87,8 +88,9 @@ def export_file(request: HttpRequest, slug: str) -> HttpResponseBase:
         return redirect("export-data", slug)
     chosen = form.export()
     try:
+        lane_shares.require_share(request, user.pk)
         rows = export(project, **chosen, by=user)
-    except (NoLabels, UnknownExport, UnknownField) as refusal:
+    except (NoLabels, UnknownExport, UnknownField, lane_shares.ShareUsedUp) as refusal:
         messages.error(request, f"{_('Nothing was downloaded.')} {refusal}")
         return redirect("export-data", slug)
     format, gzip = chosen["format"], chosen["gzip"]

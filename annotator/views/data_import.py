@@ -31,6 +31,7 @@ from annotator.search.listing import MOST_COUNTED
 from annotator.storage.disk_space import MEGABYTE
 from annotator.web.body_limits import most_bytes
 from annotator.web.htmx import HtmxRequest
+from annotator.web.lane_shares import require_share
 from annotator.web.query_parameters import number_in
 
 PAGE = 20
@@ -67,6 +68,7 @@ def import_data(request: HttpRequest, slug: str) -> HttpResponse:
         file, named = request.FILES.get("file"), request.POST.get("hub", "").strip()
         sent: dict[str, Any] = {"by": user, "now": database_now()}
         try:
+            require_share(request, user.pk)
             if file is not None:
                 job = jobs.upload(project, file.read, file_name=file.name or "", **sent)
                 return redirect("import-job", slug, job.pk)

@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from annotator import access
 from annotator.models import User
 from annotator.storage import disk_space
-from annotator.web import body_limits
+from annotator.web import body_limits, lane_shares
 
 
 class BodyTooLarge(RequestDataTooBig):
@@ -90,8 +90,9 @@ def _may_be_sent(request: HttpRequest, view: Callable[..., Any], kwargs: dict[st
         user = _sender(request, view)
         if user is not None and body_limits.takes_files(request.path):
             access.managed_project(user, kwargs["slug"])
+            lane_shares.require_share(request, user.pk)
             disk_space.require_room(extra=_will_fill(request))
-    except disk_space.DiskNearlyFull as refusal:
+    except (disk_space.DiskNearlyFull, lane_shares.ShareUsedUp) as refusal:
         return _refusal(request, refusal.status, str(refusal), refusal.code)
     except APIException as refusal:
         return _refusal(request, refusal.status_code, str(refusal.detail), str(refusal.get_codes()))

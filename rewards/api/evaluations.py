@@ -22,7 +22,7 @@ from annotator.api.resources import Resource
 from annotator.api.transfer import WhateverIsAccepted
 from annotator.exporting.spreadsheets import csv_lines
 from annotator.models import Project
-from annotator.web import query_parameters
+from annotator.web import lane_shares, query_parameters
 from rewards import comparison, evaluation, evaluation_jobs
 from rewards.access import managed_evaluation, managed_job, reviewed_evaluation, reviewed_job
 from rewards.evaluation import LONGEST_NAME
@@ -173,6 +173,7 @@ class EvaluationJobs(Idempotent, generics.ListCreateAPIView[EvaluationJob]):
     def post(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         user = access.user_of(request)
         project = access.managed_project(user, self.kwargs["slug"])
+        lane_shares.require_share(request._request, user.pk)
         serializer = EvaluationRequestSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         fields = serializer.validated_data

@@ -20,7 +20,7 @@ from annotator.api.scopes import ForScoring
 from annotator.db.clock import database_now
 from annotator.models import User
 from annotator.refusals import Refusal
-from annotator.web import query_parameters
+from annotator.web import lane_shares, query_parameters
 from rewards import scoring
 from rewards.chat_markup import item_of
 from rewards.models import RewardModel
@@ -78,6 +78,7 @@ class OpenRLHF(ForScoring, APIView):
     )
     def post(self, request: Request, slug: str) -> Response:
         user = access.user_of(request)
+        lane_shares.require_share(request._request, user.pk)
         model = _model(user, slug, query_parameters.number(request.query_params, "model"))
         # Counted before the serializer looks at each one, which would cost time for a list of any length.
         queries = request.data.get("query") if isinstance(request.data, dict) else None

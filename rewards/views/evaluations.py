@@ -14,6 +14,7 @@ from annotator import access
 from annotator.access import user_of
 from annotator.models import Project, User
 from annotator.refusals import Refusal
+from annotator.web.lane_shares import require_share
 from rewards import evaluation, evaluation_jobs
 from rewards.access import managed_evaluation, managed_job
 from rewards.models import EvaluationJob, RewardModel
@@ -75,6 +76,7 @@ def jobs(request: HttpRequest, slug: str) -> HttpResponse:
     fields = form.cleaned_data
     file = fields["file"]
     try:
+        require_share(request, user.pk)
         job = evaluation_jobs.request(fields["model"], file, file_name=file.name, name=fields["name"], by=user)
     except Refusal as refused:
         messages.error(request, str(refused))

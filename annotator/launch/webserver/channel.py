@@ -5,6 +5,7 @@ waitress itself limits inactivity only, and a sender of a byte now and then is n
 
 import socket
 import time
+from collections.abc import Callable
 from io import BytesIO
 from threading import RLock
 from typing import Any
@@ -13,7 +14,7 @@ from waitress.channel import HTTPChannel
 from waitress.task import Task, WSGITask
 
 from annotator.launch.webserver.parser import Parser
-from annotator.web import body_limits
+from annotator.web import body_limits, lane_shares
 
 HEADER_SECONDS = 10
 BODY_SECONDS, BODY_BYTES_A_SECOND = 20, 20_000
@@ -22,6 +23,8 @@ IDLE_SECONDS = 30
 """A connection that is kept alive may be without a request for so long."""
 READ_SECONDS, READ_BYTES_A_SECOND = 20, 10_000
 """An answer may wait READ_SECONDS for its reader, and a second more for each READ_BYTES_A_SECOND that were taken."""
+LARGE_BODIES_SHARE = 8
+"""Large bodies that one account may bring to one process at once."""
 LINGER_SECONDS = 2
 """After a refusal, what still comes is read and dropped for so long. Closed at once, the connection would be reset, and
 the sender would never see the answer."""
@@ -29,6 +32,10 @@ the sender would never see the answer."""
 
 class Work(WSGITask):  # type: ignore[misc]
     """A request for the application."""
+
+    def get_environment(self) -> dict[str, Any]:
+        environ: dict[str, Any] = super().get_environment()
+        return environ | {lane_shares.SHARE: self.channel.share}
 
     def set_close_on_finish(self) -> None:
         """waitress closes after an answer that does not say its length; 204 and 304 need not say any."""
@@ -51,7 +58,7 @@ class Question(WSGITask):  # type: ignore[misc]
         announced = 0 if self.request.chunked else self.request.content_length
         without = {body_limits.WAITS: announced, "CONTENT_LENGTH": "0", "wsgi.input": BytesIO()}
         environ: dict[str, Any] = super().get_environment() | without
-        return environ
+        return environ | {lane_shares.SHARE: self.channel.body_share}
 
     def finish(self) -> None:
         if self.status.startswith(str(body_limits.GO_ON)):
@@ -70,6 +77,8 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         self.served = self.refused = False
         self.lingers_until = 0.0
         self.sent = 0
+        self.share: Callable[[int], bool] | None = None
+        self._body_of = 0
         self._read_since: float | None = None
         self._sent_before = 0
         self._held_back = b""
@@ -113,6 +122,18 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         """Returns whether a request of this connection has a body that the application was asked about."""
         return any(request.asked for request in [*self.requests, self.request] if request is not None)
 
+    def body_share(self, account: int) -> bool:
+        """Counts the body that is to come on the account's share; returns False if it brings as many already."""
+        # Over a copy: other threads accept and close connections meanwhile.
+        others = [channel for channel in list(self.server.active_channels.values()) if channel.brings_much_of(account)]
+        if len(others) >= LARGE_BODIES_SHARE:
+            return False
+        self._body_of = account
+        return True
+
+    def brings_much_of(self, account: int) -> bool:
+        return self._body_of == account and self.brings_much()
+
     # Deadlines ---------------------------------------------------------------------------------------------
 
     def is_overdue(self, now: float) -> bool:
@@ -140,6 +161,17 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         taken: int = super().send(data, do_close=do_close)
         self.sent += taken
         return taken
+
+    def has_hung_up(self) -> bool:
+        """Returns whether the other side has closed the connection while its request is being worked on."""
+        if not self.requests:
+            return False  # then waitress itself reads, and notices
+        try:
+            return not self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
 
     # The end -----------------------------------------------------------------------------------------------
 

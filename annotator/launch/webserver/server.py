@@ -88,7 +88,7 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         self.pull_trigger()
 
     def _close_overdue(self) -> None:
-        """Closes connections that have missed a deadline, once a second.
+        """Closes connections that have missed a deadline or were closed by the other side, once a second.
 
         It calls `handle_close`, where waitress' own way is to mark the connection and close it when it can be written
         to next: a connection whose reader stalls never can.
@@ -97,7 +97,8 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         if now - self.looked_at < ROUND_SECONDS:
             return
         self.looked_at = now
-        for channel in [channel for channel in self.active_channels.values() if channel.is_overdue(now)]:
+        gone = [one for one in self.active_channels.values() if one.is_overdue(now) or one.has_hung_up()]
+        for channel in gone:
             channel.handle_close()
 
     def _close_idle(self) -> None:

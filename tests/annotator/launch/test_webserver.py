@@ -43,6 +43,9 @@ def test_nobody_waits_for_a_process_that_has_ended() -> None:
         ("/api/v1/openrlhf/talk/", "rewards"),
         ("/api/v1/projects/talk/export/", "exports"),
         ("/api/v1/projects/talk/import/", "imports"),
+        ("/api/v1/projects/talk/import-jobs/", "uploads"),
+        ("/projects/talk/data/import/", "uploads"),
+        ("/projects/talk/evaluation-jobs/", "uploads"),
         ("/api/v1/projects/talk/snapshots/", "pages"),
         ("/api/v1/reward-models/7/verification/", "artifacts"),
         ("/admin/reward-models/7/verify/", "artifacts"),
@@ -76,7 +79,10 @@ def test_a_number_that_is_none_stops_the_start_and_is_named(name: str, value: st
 def test_a_lane_that_is_full_says_so_and_takes_no_page_s_thread() -> None:
     made = Lanes(1)
     made.shutdown()  # nobody works on anything
-    asked = [SimpleNamespace(command="POST", path="/api/v1/openrlhf/talk/", asking=False, error=None) for _ in range(6)]
+    asked = [
+        SimpleNamespace(command="POST", path="/api/v1/openrlhf/talk/", asking=False, error=None, headers={})
+        for _ in range(6)
+    ]
     for request in asked:
         made.add_task(SimpleNamespace(requests=[request]))
     codes = [request.error and request.error.code for request in asked]

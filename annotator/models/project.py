@@ -17,6 +17,7 @@ from django.utils.module_loading import import_string
 from django.utils.translation import gettext_lazy as _
 
 from annotator.limits import MOST_ANNOTATORS
+from annotator.models.address_names import require_addressable
 from annotator.models.domains import LONGEST_DOMAIN, names_of_domains
 from annotator.models.rubric import RUBRIC_SECONDS, Attribute, Rubric, attributes_of
 from annotator.models.scores import HIGHEST_SCORE
@@ -102,7 +103,7 @@ class Project(models.Model):
         STEP = "step", _("Step")
         TEXT = "text", _("Whole response")
 
-    slug = models.SlugField(_("slug"), unique=True)
+    slug = models.SlugField(_("slug"), unique=True, validators=[require_addressable])
     name = models.CharField(_("name"), max_length=120)
     description = models.TextField(_("description"), blank=True)
     # RESTRICT, unlike PROTECT, lets a project go together with the versions of the rubric that are its own.

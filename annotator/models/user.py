@@ -2,8 +2,9 @@
 
 from django.contrib.auth.models import AbstractUser
 from django.db import models
+from django.db.models import Q
 
-from annotator.models import account_names
+from annotator.models import account_names, address_names
 
 
 class User(AbstractUser):  # type: ignore[django-manager-missing]  # of tokens: the package is untyped
@@ -19,7 +20,11 @@ class User(AbstractUser):  # type: ignore[django-manager-missing]  # of tokens: 
     username = models.CharField(
         max_length=150,
         unique=True,
-        validators=[AbstractUser.username_validator, account_names.require_unmistakable],
+        validators=[
+            AbstractUser.username_validator,
+            address_names.require_addressable,
+            account_names.require_unmistakable,
+        ],
         help_text="at most 150 letters, digits and @ . + - _",
     )
     layout = models.CharField(max_length=10, choices=Layout.choices, default=Layout.BESIDE)
@@ -32,3 +37,9 @@ class User(AbstractUser):  # type: ignore[django-manager-missing]  # of tokens: 
 
     class Meta(AbstractUser.Meta):
         db_table = "annotator_user"
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(username__regex=address_names.ADDRESSABLE),
+                name="account_names_begin_with_a_letter_or_a_digit",
+            )
+        ]

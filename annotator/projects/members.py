@@ -243,13 +243,9 @@ def make_own_account(username: str, password: str) -> User:
 
 
 def _new_user(username: str, password: str) -> User:
-    try:
-        account_names.require_unmistakable(username)
-    except ValidationError as mistakable:
-        raise RefusedName(" ".join(mistakable.messages)) from mistakable
     user = User(username=username, must_change_password=True)
     try:
-        User.username_validator(username)
+        User._meta.get_field("username").clean(username, user)
     except ValidationError as odd:
         raise RefusedName(" ".join(odd.messages)) from odd
     try:

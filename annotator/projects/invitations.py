@@ -51,6 +51,12 @@ class AlreadyMember(Refusal):
     code = "already_member"
 
 
+class JoinedBefore(Refusal):
+    """The person has joined by this link already, and somebody has changed or ended their membership since."""
+
+    code = "joined_before"
+
+
 class StillExcluded(Refusal):
     """A manager has excluded this person from the project."""
 
@@ -216,7 +222,7 @@ def accept(secret: str, user: User, *, now: datetime) -> Membership:
 
     Raises:
         UnknownLink, InvitationEnded: as `invitation_of` does, also where somebody else was quicker.
-        AlreadyMember, StillExcluded: this account cannot join; no place is taken.
+        AlreadyMember, JoinedBefore, StillExcluded: this account cannot join; no place is taken.
     """
     return _joined(secret, lambda: user, now=now)
 
@@ -249,6 +255,11 @@ def _joined(secret: str, account: Callable[[], User], *, now: datetime) -> Membe
         raise AlreadyMember(
             _("You are in this project already, as %(role)s.") % {"role": known.get_role_display().lower()}
         )
+    if invitation.uses.filter(user=user).exists():
+        text = _(
+            "You have joined by this link before, and it lets nobody in twice. Ask the project's manager for another."
+        )
+        raise JoinedBefore(text)
     member, is_new = members.admit(project, username=user.username, role=invitation.role, by=user)
     if is_new:
         members.limit(member, quota=invitation.quota, languages=invitation.languages)

@@ -147,7 +147,7 @@ def _joined(request: HttpRequest, token: str, form: JoinForm) -> HttpResponse | 
     if isinstance(request.user, User):
         try:
             member = stage.accept(token, request.user, now=database_now())
-        except (stage.AlreadyMember, stage.StillExcluded) as refused:
+        except (stage.AlreadyMember, stage.JoinedBefore, stage.StillExcluded) as refused:
             messages.error(request, str(refused))
             return redirect("home")
         messages.success(request, _("You have joined %(project)s.") % {"project": member.project})

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_noop
 
 from annotator.models import Project
 from annotator.projects.rubrics import weights_of
+from annotator.projects.settings_check import unknown_keys
 from annotator.refusals import Refusal
 from annotator.web.stored_sentences import in_readers_language
 from rewards.learning.config import PLACES, BadConfig, TrainConfig, parse_config
@@ -82,6 +83,13 @@ def check_config(config: Any) -> TrainConfig:
         hours = {"most": f"{settings.RUN_HOURS:g}", "given": f"{parsed.max_hours:g}"}
         raise UnusableConfig(text % hours, setting="max_hours")
     return parsed
+
+
+def require_known_attributes(project: Project, config: dict[str, Any]) -> None:
+    """Raises UnusableConfig if `attribute_weights` names what is no attribute of the project's rubric."""
+    if unknown := unknown_keys(project, config):
+        text = _("attribute_weights names %(names)s, which the rubric does not have.")
+        raise UnusableConfig(text % {"names": ", ".join(unknown)}, setting="attribute_weights")
 
 
 def for_trainer(config: dict[str, Any], *, snapshot: str) -> dict[str, Any]:

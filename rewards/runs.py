@@ -90,6 +90,7 @@ def request(project: Project, *, reason: str, by: User | None = None, config: Ma
     require_in_use(project)
     settled = run_settings.settled(project, dict(config))
     check_config(settled)
+    run_settings.require_known_attributes(project, settled)
     heartbeats.require("train")
     snapshots.require_answers(project)
     return queue(TrainingRun(project=project, reason=reason, requested_by=by, config=settled), config=dict(config))

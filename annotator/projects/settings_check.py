@@ -84,12 +84,22 @@ def _of_all(candidate: Project, project: Project | None, changed: set[str]) -> l
         errors.append(("keep", text % {"kept": candidate.keep, "most": candidate.max_annotators}))
     if "rubric" in changed:
         errors += [("rubric", text) for text in _of_rubric(candidate.rubric, project)]
+    if "training_config" in changed and (unknown := unknown_keys(candidate, candidate.training_config)):
+        text = _("attribute_weights names %(names)s, which the rubric does not have.")
+        errors.append(("training_config", text % {"names": ", ".join(unknown)}))
     if "allow_ties" in changed and project and not candidate.allow_ties and _has_ties(project):
         text = _("Annotators have answered that both responses are equally good, so this stays on.")
         errors.append(("allow_ties", text))
     if {"rubric", "spread_attribute", "escalate_above", "drop_above"} & changed and not errors:
         errors += _of_spread(candidate, changed)
     return errors
+
+
+def unknown_keys(project: Project, config: Mapping[str, Any]) -> list[str]:
+    """Returns the names in a trainer's `attribute_weights` that are no attributes of the project's rubric."""
+    if not (weights := config.get("attribute_weights")):
+        return []
+    return sorted(set(weights) - {attribute.key for attribute in project.rubric.attributes.all()})
 
 
 def _has_ties(project: Project) -> bool:

@@ -104,6 +104,12 @@ def test_every_number_of_a_run_has_a_bound() -> None:
             parse_config(TrainConfig, {"snapshot": "s", name: 2**53})
 
 
+def test_weights_name_attributes_that_there_are(carol: APIClient) -> None:
+    for said in through_rest(carol, {"attribute_weights": {"x": 1.0, "__class__": 1.0}}):
+        assert "attribute_weights names __class__, x, which the rubric does not have." in said
+    assert not TrainingRun.objects.exists()
+
+
 # Backbones --------------------------------------------------------------------------------------------------
 
 

@@ -641,6 +641,13 @@ def test_pages_that_are_left_out_of_a_table_answer_405(readers: dict[str, Client
         assert {page: status for page, status in others.items() if status != 405} == {}
 
 
+@pytest.mark.parametrize("reader", ["annotator", "manager"])
+def test_no_page_of_somebody_who_is_logged_in_is_kept(readers: dict[str, Client], talk: Place, reader: str) -> None:
+    answers = {page: readers[reader].get(talk.address(page)) for page in ALL_GETS}
+    kept = {page for page, one in answers.items() if "no-store" not in one.headers.get("Cache-Control", "")}
+    assert kept == set()
+
+
 @pytest.mark.parametrize("reader", Answers._fields)
 def test_no_page_shows_its_reader_a_link_that_is_refused(readers: dict[str, Client], talk: Place, reader: str) -> None:
     """Of the pages, not of the lists of the admin, whose links are the rows of the table."""

@@ -1,4 +1,4 @@
-"""Sets headers: a Content-Security-Policy for every page, and no caching of REST's answers.
+"""Sets headers: a Content-Security-Policy for every page, and no caching of REST's answers and of people's own pages.
 
 Also lets health probes ask by any host name.
 """
@@ -50,13 +50,15 @@ class HealthHostMiddleware:
 
 
 class NoStoreMiddleware:
-    """Keeps browsers and proxies from storing REST's answers, which are private and change."""
+    """Keeps browsers and proxies from storing REST's answers and the pages of people who are logged in."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        if request.path.startswith(API) and not request.path.startswith(_MAY_BE_KEPT):
+        is_rest = request.path.startswith(API) and not request.path.startswith(_MAY_BE_KEPT)
+        is_own = settings.SESSION_COOKIE_NAME in request.COOKIES and not request.path.startswith(settings.STATIC_URL)
+        if is_rest or is_own:
             response.headers.setdefault("Cache-Control", "no-store")
         return response

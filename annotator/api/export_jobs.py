@@ -26,7 +26,7 @@ from annotator.exporting.downloads import downloaded
 from annotator.exporting.filters import PARAMETERS, fields_from, filters_from
 from annotator.exporting.formats import FORMATS
 from annotator.exporting.layouts import LAYOUTS
-from annotator.models import ExportJob
+from annotator.models import ExportJob, IdempotentCall, User
 
 
 class ExportJobSerializer(ModelSerializer[ExportJob]):
@@ -84,6 +84,9 @@ class ExportJobs(ForReaders, Idempotent, generics.ListAPIView[ExportJob]):
 
     def get_queryset(self) -> QuerySet[ExportJob]:
         return _own_jobs(self.request, self.kwargs["slug"])
+
+    def require_access(self, user: User, call: IdempotentCall) -> None:
+        access.reviewed_project(user, self.kwargs["slug"])
 
     @extend_schema(request=WantedSerializer, responses={202: ExportJobSerializer})
     def post(self, request: Request, slug: str) -> Response:

@@ -22,7 +22,7 @@ from annotator.accounts import idempotency
 from annotator.api.rendering import Renderer
 from annotator.db.clock import database_now
 from annotator.db.retries import in_transaction
-from annotator.models import IdempotentCall
+from annotator.models import IdempotentCall, User
 from annotator.models.idempotency import LONGEST_KEY
 from annotator.refusals import Refusal
 
@@ -101,6 +101,7 @@ class Idempotent(APIView):
             now=database_now(),
         )
         if call.status is not None:
+            self.require_access(access.user_of(request), call)
             raise Replay(call)
         self._call = call
         if self.in_one_transaction:
@@ -119,6 +120,11 @@ class Idempotent(APIView):
             return answer
 
         return done
+
+    def require_access(self, user: User, call: IdempotentCall) -> None:
+        """Raises what the call itself would raise if its caller has lost access since it was answered."""
+        if slug := self.kwargs.get("slug"):
+            access.managed_project(user, slug)
 
     def handle_exception(self, exc: Exception) -> Any:
         """Answers a replay; all else is answered as anywhere."""

@@ -1,5 +1,6 @@
 """REST calls on projects, their members, tasks and annotations."""
 
+import json
 from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -30,7 +31,7 @@ from annotator.api.serializers import (
 )
 from annotator.db.clock import database_now
 from annotator.forms.data import TasksForm
-from annotator.models import Annotation, Membership, Project, Task, User
+from annotator.models import Annotation, IdempotentCall, Membership, Project, Task, User
 from annotator.models.project import ProjectQuerySet
 from annotator.projects import archive, deletion, figures, members, project_settings
 from annotator.projects.pseudonyms import name_of
@@ -60,6 +61,9 @@ class Projects(Idempotent, generics.ListCreateAPIView[Project]):
         page = super().paginate_queryset(queryset)
         figures.add_progress(page or [], now=database_now())
         return page
+
+    def require_access(self, user: User, call: IdempotentCall) -> None:
+        access.managed_project(user, json.loads(call.body)["slug"])
 
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         user = access.user_of(request)

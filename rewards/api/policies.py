@@ -22,7 +22,7 @@ from annotator.api.releases import RANGE
 from annotator.api.resources import Resource
 from annotator.api.transfer import WhateverIsAccepted
 from annotator.db.clock import database_now
-from annotator.models import Project
+from annotator.models import IdempotentCall, Project, User
 from annotator.storage.hidden_paths import value_without_places
 from annotator.web.tar_archives import TAR
 from rewards import runs
@@ -210,6 +210,9 @@ class CancelPolicyRun(APIView):
 
 class RetryPolicyRun(Idempotent):
     """A new run like one that failed or was cancelled: the same settings, and the same snapshot if it may be used."""
+
+    def require_access(self, user: User, call: IdempotentCall) -> None:
+        managed_policy_run(user, self.kwargs["pk"])
 
     @extend_schema(request=None, responses={202: PolicyRunSerializer})
     def post(self, request: Request, pk: int) -> Response:

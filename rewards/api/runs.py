@@ -14,6 +14,7 @@ from annotator import access
 from annotator.api.idempotency import Idempotent
 from annotator.api.resources import Resource
 from annotator.db.clock import database_now
+from annotator.models import IdempotentCall, User
 from rewards import runs
 from rewards.access import managed_run, reviewed_run
 from rewards.api.serializers import (
@@ -68,6 +69,9 @@ class CancelTrainingRun(APIView):
 
 class RetryTrainingRun(Idempotent):
     """A new run like one that failed or was cancelled: the same settings, and the same snapshot if it may be used."""
+
+    def require_access(self, user: User, call: IdempotentCall) -> None:
+        managed_run(user, self.kwargs["pk"])
 
     @extend_schema(request=None, responses={202: TrainingRunSerializer})
     def post(self, request: Request, pk: int) -> Response:

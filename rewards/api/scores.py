@@ -18,7 +18,7 @@ from annotator import access
 from annotator.api.idempotency import Idempotent
 from annotator.api.resources import Resource
 from annotator.api.scopes import ForScoring
-from annotator.models import User
+from annotator.models import IdempotentCall, User
 from rewards import scoring
 from rewards.api.serializers import (
     ScoredSerializer,
@@ -39,6 +39,11 @@ class ScoreItems(ForScoring, Idempotent):
     """Scores items by a warm worker: 200 with the results, or 202 with a job where it takes longer."""
 
     in_one_transaction = False
+
+    def require_access(self, user: User, call: IdempotentCall) -> None:
+        data = ScoreRequestSerializer(data=self.request.data)
+        data.is_valid(raise_exception=True)
+        _model_for(user, data.validated_data)
 
     @extend_schema(request=ScoreRequestSerializer, responses={200: ScoredSerializer, 202: ScoringJobSerializer})
     def post(self, request: Request) -> Response:

@@ -17,7 +17,7 @@ import pytest
 from django.conf import settings
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import IntegrityError, connection
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, reverse
 from rest_framework.test import APIClient
 
 from annotator.accounts import idempotency
@@ -143,6 +143,27 @@ def test_a_key_belongs_to_its_account(project: Project, carol: APIClient, as_use
     root = as_user(make_user("root", is_superuser=True))
     assert not is_replay(post(root, "projects/talk/invitations/", {}))
     assert Invitation.objects.count() == 2
+
+
+OF_NOBODY_ELSE = {"tokens", "rubrics"}
+"""Calls with a key whose answers are about the caller alone."""
+
+
+def test_an_answer_is_not_given_again_to_somebody_who_has_lost_access(
+    project: Project, cast: Cast, as_user: As, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = '{"slug": "talk", "detail": "theirs"}'
+    stored = IdempotentCall(user=cast.dave, key="one", status=201, body=body, location="")
+    monkeypatch.setattr(idempotency, "claim", lambda request, now: stored)
+    statuses = {}
+    for pattern in (*keyed(in_one_transaction=True), *keyed(in_one_transaction=False)):
+        words = ["talk" if name == "slug" else 1 for name in pattern.pattern.converters]
+        path = reverse(f"api:{pattern.name}", args=words).removeprefix("/api/v1/")
+        form = {"format": "multipart"} if pattern.name == "evaluation-jobs" else {}
+        statuses[pattern.name] = post(as_user(cast.dave), path, {}, **form).status_code
+    assert {name for name, status in statuses.items() if status == 201} == OF_NOBODY_ELSE
+    assert statuses.pop("score") == 400  # of this empty body nobody knows which model it means
+    assert set(statuses.values()) == {201, 404}
 
 
 def test_a_call_that_is_still_running_is_refused(project: Project, carol: APIClient) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
-from django.db import models
+from django.db import models, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
@@ -25,16 +27,17 @@ class ExportJobQuerySet(models.QuerySet["ExportJob"]):
     def texts_have_gone(self, project_id: int) -> None:
         """Withdraws the files of a project from which a text was erased or a task deleted.
 
-        A file that is being written is written again; one that is complete can no longer be downloaded.
+        A file that is being written is written again; one that is complete is deleted.
         """
         of_project = self.filter(project=project_id)
         # Those that wait as well: until this transaction is over, nobody begins to read the old texts.
         of_project.under_way().update(
             state=ExportJob.State.WAITING, attempt=F("attempt") + 1, tries=0, rows_done=0, bytes_done=0
         )
-        of_project.filter(state=ExportJob.State.DONE).update(
-            state=ExportJob.State.WITHDRAWN, finished_at=Now(), sha256=""
-        )
+        done = of_project.filter(state=ExportJob.State.DONE)
+        for job in done:
+            transaction.on_commit(partial(shutil.rmtree, job.directory(), ignore_errors=True))
+        done.update(state=ExportJob.State.WITHDRAWN, finished_at=Now(), sha256="")
 
 
 class ExportJob(models.Model):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
-from django.db import models
+from django.db import models, transaction
 from django.db.models import Q
+from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
+
+ERASED = "A text of the project was erased, so the file was deleted: it may hold the text. Upload it again without it."
 
 
 class ImportJobQuerySet(models.QuerySet["ImportJob"]):
@@ -25,6 +30,19 @@ class ImportJobQuerySet(models.QuerySet["ImportJob"]):
         """Returns the jobs that still need their file: those that have not ended, and checks that may be imported."""
         checked = Q(state__in=ImportJob.CHECKED, dry_run=True, finished_at__gt=now - ImportJob.FILE_KEPT)
         return self.filter(Q(state__in=ImportJob.ACTIVE) | checked)
+
+    def texts_have_gone(self, project_id: int) -> None:
+        """Discards the files of a project from which a text was erased that wait for somebody to start their import.
+
+        They may hold the text too, and nobody can look it up in all formats. An import that is under way goes on.
+        """
+        checked = Q(state__in=ImportJob.CHECKED) | Q(state__in=ImportJob.ACTIVE)
+        waiting = self.filter(Q(state=ImportJob.State.UPLOADED) | checked & Q(dry_run=True), project=project_id)
+        for job in (waiting := waiting.exclude(file_hash="")):
+            # The worker removes the files of its own job, once it has stopped.
+            if job.state != ImportJob.State.WORKING:
+                transaction.on_commit(partial(shutil.rmtree, job.directory(), ignore_errors=True))
+        waiting.update(state=ImportJob.State.CANCELLED, error=ERASED, finished_at=Now())
 
 
 class ImportJob(models.Model):

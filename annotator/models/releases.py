@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.db import models
+from django.db import models, transaction
 from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
@@ -33,9 +35,10 @@ class ReleaseQuerySet(models.QuerySet["Release"]):
             state=Release.State.WAITING, attempt=F("attempt") + 1, tries=0, rows_done=0, bytes_done=0
         )
         held = ReleaseTask.objects.filter(release=OuterRef("pk"), task_id__in=list(tasks))
-        of_project.filter(Exists(held), state=Release.State.DONE).update(
-            state=Release.State.WITHDRAWN, finished_at=Now(), archive_sha256=""
-        )
+        done = of_project.filter(Exists(held), state=Release.State.DONE)
+        for release in done:
+            transaction.on_commit(partial(shutil.rmtree, release.folder(), ignore_errors=True))
+        done.update(state=Release.State.WITHDRAWN, finished_at=Now(), archive_sha256="")
 
 
 class Release(models.Model):

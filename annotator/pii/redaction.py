@@ -3,6 +3,7 @@
 Snapshots that are on disk already are not changed: the machine half marks them, and managers may erase them.
 """
 
+import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,8 +19,12 @@ from annotator.models import (
     Adjudication,
     Annotation,
     Draft,
+    Exclusion,
     ExpertRating,
     ExportJob,
+    IdempotentCall,
+    ImportJob,
+    ImportJobError,
     PiiKind,
     QualificationRun,
     Rating,
@@ -200,6 +205,8 @@ def redact(task_id: int, choice: Choice, *, now: datetime) -> Task:
         _erase(one, eraser)
         one.pii_spans.all().delete()
     numbers = [one.pk for one in repeating]
+    _erase_in_project(task.project_id, eraser)
+    ImportJob.objects.texts_have_gone(task.project_id)
     ExportJob.objects.texts_have_gone(task.project_id)
     Release.objects.texts_have_gone(task.project_id, numbers)
     # The entry names neither the erased texts nor their places, because the audit log is kept for good.
@@ -223,9 +230,18 @@ def _erase(task: Task, eraser: Eraser) -> None:
     _rewrite(Adjudication.objects.filter(task=task), {"comment": eraser.text})
     _rewrite(Draft.objects.filter(assignment__task=task), {"form": eraser.json})
     _rewrite(ExpertRating.objects.filter(gold__task=task), {"explanation": eraser.text})
-    # A run does not say which task its draft is for.
-    drafts = QualificationRun.objects.filter(member__project=task.project_id).exclude(draft={})
+
+
+def _erase_in_project(project: int, eraser: Eraser) -> None:
+    """Erases the text in rows that do not say which task they quote."""
+    drafts = QualificationRun.objects.filter(member__project=project).exclude(draft={})
     _rewrite(drafts, {"draft": eraser.json})
+    _rewrite(Exclusion.objects.filter(project=project), {"reason": eraser.text})
+    _rewrite(ImportJob.objects.filter(project=project), {"error": eraser.text})
+    errors = ImportJobError.objects.filter(job__project=project)
+    _rewrite(errors, {"field": eraser.text, "error": eraser.text})
+    # Nor do they say which project.
+    _rewrite(IdempotentCall.objects.exclude(body=""), {"body": lambda body: json.dumps(eraser.json(json.loads(body)))})
 
 
 def _rewrite(rows: QuerySet[Any], fields: Mapping[str, Callable[[Any], Any]]) -> None:

@@ -1,6 +1,8 @@
 """After a redaction the original is in no row any more, whoever looks."""
 
+import json
 from collections.abc import Callable
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -12,7 +14,23 @@ from annotator import annotation
 from annotator.annotation import decide_quarantine
 from annotator.exporting.filters import EVERYTHING
 from annotator.exporting.layouts import LAYOUTS
-from annotator.models import Adjudication, Annotation, Draft, PiiSpan, Project, Report, Skip, Task
+from annotator.importing import jobs as imports
+from annotator.models import (
+    Adjudication,
+    Annotation,
+    Draft,
+    Exclusion,
+    ExportJob,
+    IdempotentCall,
+    ImportJob,
+    ImportJobError,
+    PiiSpan,
+    Project,
+    Report,
+    Skip,
+    Task,
+)
+from annotator.models.import_jobs import ERASED
 from annotator.pii.quotations import NotInTheText
 from annotator.pii.redaction import CannotRedact, Choice, preview, redact
 from annotator.pii.texts import Place, texts_of
@@ -81,6 +99,39 @@ def test_the_original_is_in_no_column_and_not_in_redis(secret: Task) -> None:
     for text in (MAIL, "Ola Nord", "nord"):
         assert find_in_database(text) == []
         assert find_in_redis(text) == []
+
+
+def find_in_files(text: str) -> list[str]:
+    files = [path for path in settings.ARTIFACTS.rglob("*") if path.is_file()]
+    return [str(path) for path in files if text.encode() in path.read_bytes()]
+
+
+def test_what_quotes_it_elsewhere_gives_it_up_too(
+    secret: Task, project: Project, cast: Cast, django_capture_on_commit_callbacks: Any
+) -> None:
+    rows = json.dumps({"prompt": MAIL}).encode()
+    imports.upload(project, BytesIO(rows).read, file_name="rows.jsonl", by=cast.carol, now=NOW)
+    ended: dict[str, Any] = {"project": project, "created_at": NOW, "finished_at": NOW, "state": "failed"}
+    checked = ImportJob.objects.create(**ended, dry_run=True, file_hash="0", error=f"no column {MAIL}")
+    checked.directory().mkdir(parents=True)
+    (checked.directory() / "file").write_bytes(rows)
+    ImportJobError.objects.create(job=checked, line=1, field=MAIL, error=f"scores must be a number, not '{MAIL}'")
+    Exclusion.objects.create(project=project, annotator=cast.bob, reason=f"copies {MAIL}", by=cast.carol, made_at=NOW)
+    answer = json.dumps({"error": f'row 1: "{MAIL}"'})
+    lasting: dict[str, Any] = {"begun_at": NOW, "lost_at": NOW, "status": 201}
+    IdempotentCall.objects.create(user=cast.carol, key="one", body=answer, **lasting)
+    made: dict[str, Any] = {"project": project, "requested_by": cast.carol, "created_at": NOW}
+    export = ExportJob.objects.create(**made, layout="wide", format="csv", state="done", sha256="0", finished_at=NOW)
+    export.directory().mkdir(parents=True)
+    export.file().write_bytes(rows)
+    assert len(find_in_database(MAIL)) >= 14
+    assert len(find_in_files(MAIL)) == 4
+    with django_capture_on_commit_callbacks(execute=True):
+        redact(secret.pk, Choice(marked(secret)), now=NOW)
+    assert find_in_database(MAIL) == []
+    assert find_in_files(MAIL) == []
+    assert json.loads(IdempotentCall.objects.get().body)["error"] == 'row 1: "[personal information removed]"'
+    assert set(ImportJob.objects.values_list("state", "error")) == {("cancelled", ERASED)}
 
 
 def test_a_placeholder_takes_its_place(secret: Task) -> None:

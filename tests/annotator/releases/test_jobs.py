@@ -243,7 +243,6 @@ def test_an_erased_text_withdraws_the_releases_that_hold_its_task(rated: list[Ta
     with pytest.raises(jobs.NoFiles, match="was erased"):
         jobs.folder_of(again(with_it), None)
     jobs.folder_of(again(without), None)
-    assert jobs.sweep() == 1
     assert (without.folder().exists(), with_it.folder().exists()) == (True, False)
 
 

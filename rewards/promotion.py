@@ -2,9 +2,10 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from itertools import combinations
 from typing import Any
 
 from django.db import transaction
@@ -14,7 +15,8 @@ from annotator import audit
 from annotator.models import Project
 from annotator.refusals import Refusal
 from rewards import announcements, verdict_reasons
-from rewards.learning.data import USUAL_LEVELS, Task, better
+from rewards.learning.comparisons import better
+from rewards.learning.data import USUAL_LEVELS, Task
 from rewards.learning.paired_gain import Gain, confidence_at, paired_gain
 from rewards.models import RewardModel, RunState, TrainingRun
 
@@ -202,10 +204,36 @@ def _held_back(candidate: HeldOut, champion: HeldOut) -> str:
 
 @dataclass(frozen=True)
 class Predicted:
-    """The scores of one response by attribute, and its reward."""
+    """The scores of one response by attribute, and its reward.
+
+    `same_as` has the ids of responses that the model has read as the same tokens.
+    """
 
     scores: Mapping[str, float]
     reward: float
+    same_as: Sequence[str] = ()
+
+
+def predicted_in(row: Mapping[str, Any]) -> Predicted:
+    """Returns what a row of predictions says."""
+    return Predicted(row["scores"], row["reward"], row.get("same_as", ()))
+
+
+def with_alike(tasks: Iterable[Task], *models: Mapping[str, Predicted]) -> list[Task]:
+    """Returns the tasks with the pairs of responses that are the same tokens to all of the models.
+
+    Nobody is judged by those. A pair that only one of two models cannot tell apart counts: the other one can.
+    """
+
+    def alike(task: Task) -> tuple[tuple[int, int], ...]:
+        ids = [response.id for response in task.responses]
+        return tuple(
+            (first, second)
+            for first, second in combinations(range(len(ids)), 2)
+            if all(ids[second] in model[ids[first]].same_as for model in models)
+        )
+
+    return [replace(task, alike=alike(task)) for task in tasks]
 
 
 def held_out(

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from annotator.web.charts import Chart, Kind, Series
-from annotator.web.numbers import number
+from annotator.web.numbers import number, percent
 from rewards.models import RunKind, RunState, TrainingRun
 
 FEWEST_STEPS = 3
@@ -19,12 +19,16 @@ POINTS_DRAWN = 120
 
 @dataclass(frozen=True)
 class Progress:
-    """What a run does now. `done` of `total` steps are taken where it takes any; `left` is the time for the others."""
+    """What a run does now. `done` of `total` steps are taken where it takes any; `left` is the time for the others.
+
+    What is counted may be other than steps: `counted` then says it.
+    """
 
     sentence: str
     done: int = 0
     total: int = 0
     left: timedelta | None = None
+    counted: str = ""
 
     @property
     def share(self) -> int:
@@ -66,6 +70,8 @@ def _of_trainer(run: TrainingRun, event: Mapping[str, Any], now: datetime) -> Pr
     if name in ("step", "epoch", "out_of_memory", "resumed") and total:
         left = _time_left(run.losses, done, total)
         return Progress(_("It fine-tunes the network."), min(done, total), total, left)
+    if name in ("encode", "features"):
+        return _of_responses(event)
     words = {
         "start": _("It loads the language model and reads the prompts."),
         "baseline": _("The ridge is fitted. Fine-tuning comes next, if it is wanted."),
@@ -74,6 +80,21 @@ def _of_trainer(run: TrainingRun, event: Mapping[str, Any], now: datetime) -> Pr
         "done": _("The model is trained. It is now measured on the held-out prompts."),
     }
     return Progress(words.get(str(name), _("The trainer starts.")))
+
+
+def _of_responses(event: Mapping[str, Any]) -> Progress:
+    """Returns how many responses have been read, in the event that the trainer writes for each per cent."""
+    done, total = _whole(event.get("done")), _whole(event.get("total"))
+    sentence = {
+        "encode": _("It turns the texts into tokens."),
+        "features": _("The language model reads the responses once, for the ridge."),
+    }[str(event["event"])]
+    counted = _("%(done)s of %(total)s responses (%(share)s).") % {
+        "done": number(done, 0),
+        "total": number(total, 0),
+        "share": percent(done / total if total else 0.0, 0),
+    }
+    return Progress(sentence, done, total, counted=counted)
 
 
 def _time_left(losses: Sequence[Mapping[str, Any]], done: int, total: int) -> timedelta | None:

@@ -148,6 +148,35 @@ def _rival(decision: Mapping[str, Any]) -> str:
     return pgettext("against or with", "predicting the mean")
 
 
+def left_out(data: Mapping[str, Any]) -> list[str]:
+    """Returns in sentences which pairs a run has left out, as it read the same of both responses.
+
+    data: what the run's metrics count, by part.
+    """
+    counts = [part["alike"] for part in data.values() if part.get("alike")]
+    totals = {name: sum(count[name] for count in counts) for name in ("pairs", "same_text", "cut", "hidden")}
+    limits = {name: max((count[name] for count in counts), default=0) for name in ("max_length", "apart_at", "most")}
+    shown = {name: number(value, 0) for name, value in {**totals, **limits}.items()}
+    said = []
+    if totals["cut"]:
+        text = _(
+            "%(cut)s of %(pairs)s pairs are the same once cut to %(max_length)s tokens: they were neither learnt from "
+            "nor judged by. A max_length of %(apart_at)s would keep them apart."
+        )
+        said.append(text % shown)
+    if totals["cut"] and 0 < limits["most"] < limits["apart_at"]:
+        said.append(_("The language model reads at most %(most)s tokens.") % shown)
+    if totals["hidden"]:
+        text = _(
+            "%(hidden)s of %(pairs)s pairs were left out, because the chat template or the tokenizer drops what "
+            "differs between their responses."
+        )
+        said.append(text % shown)
+    if totals["same_text"]:
+        said.append(_("%(same_text)s of %(pairs)s pairs were left out, because they have the same text twice.") % shown)
+    return said
+
+
 def held_out(manifest: Mapping[str, Any]) -> str:
     """Returns how many of a snapshot's prompts are held out; of its tasks, where the snapshot did not count prompts."""
     counts = manifest.get("counts", {})

@@ -82,7 +82,8 @@ def _judge(
     held_out, train = (_tasks(snapshot, part, manifest) for part in ("validation", "train"))
     crossed, means = _cross_fitted(run.directory() / CROSS_FITTED)
     train = [task for task in train if _is_predicted(task, crossed)]
-    rival: promotion.HeldOut | None = None
+    ours = _predictions(run.directory() / "predictions.jsonl") | crossed
+    theirs: dict[str, promotion.Predicted] = {}
     if champion:
         # Judged here whatever it has learnt from: its page shows both models on the same held-out rows.
         theirs = _champions_predictions(run, champion, snapshot.directory() / "validation.jsonl", "champion")
@@ -91,18 +92,19 @@ def _judge(
         if train and learnt is not None:
             theirs |= _on_train_prompts(run, snapshot, champion, train, learnt)
         train = [task for task in train if _is_predicted(task, theirs)]
+    tasks = promotion.with_alike([*held_out, *train], ours, *([theirs] if champion else []))
+    rival: promotion.HeldOut | None = None
+    if champion:
         rival = promotion.held_out(
-            [*held_out, *train],
+            tasks,
             theirs,
             weights=weights,
             metrics=json.loads((run.directory() / "champion" / "metrics.json").read_text()),
             levels=levels,
             on_scale=_on_scale(champion.manifest),
         )
-    tasks = [*held_out, *train]
     mean_scores = dict(zip(manifest["attributes"], metrics["mean"]["values"], strict=True))
     means |= {response.id: promotion.Predicted(mean_scores, 0.0) for task in held_out for response in task.responses}
-    ours = _predictions(run.directory() / "predictions.jsonl") | crossed
     return promotion.decide(
         promotion.held_out(
             tasks,
@@ -144,7 +146,7 @@ def _cross_fitted(path: Path) -> tuple[dict[str, promotion.Predicted], dict[str,
     with path.open() as file:
         rows = [json.loads(line) for line in file]
     means = {row["id"]: promotion.Predicted(row["means"], 0.0) for row in rows}
-    return {row["id"]: promotion.Predicted(row["scores"], row["reward"]) for row in rows}, means
+    return {row["id"]: promotion.predicted_in(row) for row in rows}, means
 
 
 def _on_train_prompts(
@@ -200,7 +202,7 @@ def _on_scale(manifest: Mapping[str, Any]) -> bool:
 def _predictions(path: Path) -> dict[str, promotion.Predicted]:
     with path.open() as file:
         rows = [json.loads(line) for line in file]
-    return {row["id"]: promotion.Predicted(row["scores"], row["reward"]) for row in rows}
+    return {row["id"]: promotion.predicted_in(row) for row in rows}
 
 
 @outlasting_outages

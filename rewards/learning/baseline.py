@@ -23,6 +23,7 @@ from rewards.learning.ensemble import Ensemble, fit_ensemble
 from rewards.learning.examples import Examples, examples_of, only_compared
 from rewards.learning.inference import stored_features
 from rewards.learning.model import Loaded
+from rewards.learning.progress import Progress
 from rewards.learning.ridge import Ridge, constant_direction, fit_ridge
 from rewards.learning.segment_baseline import SegmentBaseline, fit_segment_baseline
 from rewards.learning.splits import Part
@@ -87,7 +88,13 @@ class Baseline:
 
 
 def fit_baseline(
-    loaded: Loaded, parts: Sequence[Part], config: TrainConfig, reward: Reward, *, folder: Path
+    loaded: Loaded,
+    parts: Sequence[Part],
+    config: TrainConfig,
+    reward: Reward,
+    *,
+    folder: Path,
+    progress: Progress | None = None,
 ) -> Baseline:
     """Fits the ridges and leaves them in the network's heads; the network keeps only the layers that predict best.
 
@@ -98,7 +105,7 @@ def fit_baseline(
     tried = []
     for layers in depths(loaded.network, config.layers):
         read(loaded.network, layers)
-        features = features_of(loaded, parts, config, folder=folder)
+        features = features_of(loaded, parts, config, folder=folder, progress=progress)
         tried.append((layers, features, fitted(loaded, features, parts, config, reward)))
     # Judged by errors on left-out prompts: the errors on the rows of the fit would always favour more layers.
     layers, features, ridge = min(tried, key=lambda trial: float(np.mean(np.square(trial[2].held_out_rmse))))
@@ -111,14 +118,21 @@ def fit_baseline(
 
 
 def features_of(
-    loaded: Loaded, parts: Sequence[Part], config: TrainConfig, *, folder: Path, most: int | None = None
+    loaded: Loaded,
+    parts: Sequence[Part],
+    config: TrainConfig,
+    *,
+    folder: Path,
+    most: int | None = None,
+    progress: Progress | None = None,
 ) -> Features:
     """[rows, features]: the frozen features of the parts' rows, or of the first `most` of them.
 
     They are kept in a file of the folder, and the first process has them.
     """
     every = (sample for part in parts for sample in part.rows.encoded)
-    return stored_features(loaded, TokenRows(islice(every, most)), batch_tokens=config.batch_tokens, folder=folder)
+    rows = TokenRows(islice(every, most))
+    return stored_features(loaded, rows, batch_tokens=config.batch_tokens, folder=folder, progress=progress)
 
 
 def fitted(loaded: Loaded, features: Features, parts: Sequence[Part], config: TrainConfig, reward: Reward) -> Ridge:

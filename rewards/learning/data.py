@@ -7,7 +7,6 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +109,8 @@ class Task:
 
     `preference` is the consensus: positive if the second response is better, None if nobody was asked. For more than
     two responses `pairs` holds the places of every two that rankings tell apart, the better one first. `source` is
-    where the prompt came from, where the rows say so.
+    where the prompt came from, where the rows say so. `alike` holds the places of every two responses that a model
+    reads as the same tokens, the smaller place first.
     """
 
     id: str
@@ -120,6 +120,7 @@ class Task:
     preference: int | None
     source: str = ""
     pairs: tuple[tuple[int, int], ...] = ()
+    alike: tuple[tuple[int, int], ...] = ()
 
     @property
     def is_compared(self) -> bool:
@@ -268,33 +269,6 @@ def targets_of(tasks: Sequence[Task], attributes: Sequence[str], *, rounded: boo
     rows = [[scores.get(name, math.nan) for name in attributes] for scores in targets]
     # Without a response, or without an attribute, the array would have other axes.
     return np.array(rows, dtype=np.float64).reshape(len(targets), len(attributes))
-
-
-def better(task: Task, reward: Mapping[str, float]) -> Iterator[tuple[int, int, float]]:
-    """Yields every two responses that people tell apart: the better one's place, the worse one's, and the strength.
-
-    Rankings decide first, then the preference, whose strength is 1 to 3, then the labels' weighted sum. Pairs of
-    rankings and of labels all have strength 1. What the rankings of a task leave open, or a preference of 0, the labels
-    do not decide.
-    """
-    if task.pairs:
-        yield from ((first, second, 1.0) for first, second in task.pairs)
-        return
-    if task.preference == 0 and len(task.responses) == 2:
-        return
-    if task.preference and len(task.responses) == 2:
-        first, second = (1, 0) if task.preference > 0 else (0, 1)
-        yield first, second, float(abs(task.preference))
-        return
-    # A sum is NaN where a label is missing; its comparisons are false, so it is in no pair.
-    sums = [
-        sum(weight * response.scores.get(name, math.nan) for name, weight in reward.items())
-        for response in task.responses
-    ]
-    for i, j in combinations(range(len(sums)), 2):
-        # Sums that are equal on paper differ by a rounding error, which must not become a preference.
-        if abs(sums[i] - sums[j]) >= 1e-9:
-            yield (i, j, 1.0) if sums[i] > sums[j] else (j, i, 1.0)
 
 
 def prompts_of(tasks: Sequence[Task]) -> list[str]:

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from rewards.learning import distributed
+from rewards.learning.alike import alike_of, with_alike
 from rewards.learning.atomic_directories import write_json
 from rewards.learning.benchmarks import SNAPSHOT, cases_of, recognise
 from rewards.learning.benchmarks.cases import Benchmark, Judged, judged
@@ -24,12 +25,12 @@ from rewards.learning.data import (
     EmptyPart,
     Floats,
     Item,
+    Response,
     Task,
     Turn,
     aspects_in,
     by_segments,
     is_judged,
-    items_of,
     prompts_of,
     read_manifest,
     read_tasks,
@@ -41,12 +42,15 @@ from rewards.learning.encoding import Encoded, truncation_of
 from rewards.learning.inference import choose_device, predict, predict_all
 from rewards.learning.metrics import CONSTANT, Measures, attribute_measures, human_ceiling, over_all
 from rewards.learning.model_files import Checkpoint, Manifest, load_checkpoint
+from rewards.learning.model_loading import positions
 from rewards.learning.pairs import pairs_of, pairwise
 from rewards.learning.precision import name_of, with_precision
+from rewards.learning.progress import Count
 from rewards.learning.score import scored, write_rows
 from rewards.learning.segment_answers import segment_labels
 from rewards.learning.segment_measures import measure_segments, segment_fields
 from rewards.learning.slices import length_correlation, slices
+from rewards.learning.splits import encoded_tasks
 
 
 def evaluate(directory: Path) -> None:
@@ -92,7 +96,10 @@ def _on_labels(directory: Path, config: EvaluateConfig, checkpoint: Checkpoint, 
         raise EmptyPart(
             f"{config.data} has no response with a label that the model predicts" + (left_out if learnt else "")
         )
-    encoded = _encoded(checkpoint, items_of(tasks))
+    encoded = [*encoded_tasks(tasks, checkpoint.loaded, Count("encode", 0, None))]
+    tasks = with_alike(tasks, encoded)
+    most = positions(checkpoint.loaded.network.network.config)
+    alike = alike_of(tasks, checkpoint.loaded.frame, checkpoint.manifest.attribute_weights, most=most)
     predicted = predict_all(checkpoint.loaded, encoded, batch_tokens=config.batch_tokens)
     rows = prediction_rows(tasks, predicted.responses, checkpoint.manifest, segments=predicted.segments)
     _write_predictions(directory, rows)
@@ -101,6 +108,7 @@ def _on_labels(directory: Path, config: EvaluateConfig, checkpoint: Checkpoint, 
         **measure_segments(tasks, predicted.segments, checkpoint.manifest),
         "seen_in_training": len(every) - len(tasks),
         "truncation": dataclasses.asdict(truncation_of(encoded)),
+        "alike": dataclasses.asdict(alike),
     }
 
 
@@ -198,7 +206,8 @@ def prediction_rows(
 ) -> Iterator[dict[str, Any]]:
     """Yields a row per response; `squared_error` is summed over its `labels` known labels.
 
-    Promotion sums both by prompt and resamples the prompts. With predictions of segments [segments, aspects] a
+    Promotion sums both by prompt and resamples the prompts. `same_as` has the ids of other responses that the model
+    reads as the same tokens. With predictions of segments [segments, aspects] a
     segmented response has those too, as `segment_fields` writes them.
     """
     errors = (predicted - targets_of(tasks, manifest.attributes)) ** 2
@@ -214,5 +223,13 @@ def prediction_rows(
             "reward": result.reward,
             "squared_error": float(np.nansum(error)),
             "labels": int(np.isfinite(error).sum()),
+            **_same_as(task, response),
             **more,
         }
+
+
+def _same_as(task: Task, response: Response) -> dict[str, list[str]]:
+    ids = [one.id for one in task.responses]
+    place = ids.index(response.id)
+    same = [ids[sum(pair) - place] for pair in task.alike if place in pair]
+    return {"same_as": same} if same else {}

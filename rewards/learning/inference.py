@@ -22,6 +22,7 @@ from rewards.learning.data import Features, Floats
 from rewards.learning.encoding import Encoded
 from rewards.learning.model import Input, Loaded
 from rewards.learning.objectives import Predicted
+from rewards.learning.progress import Count, Progress
 from rewards.learning.refusals import Refused
 from rewards.learning.segment_answers import owns_tokens
 from rewards.learning.token_rows import TokenRows, distinct
@@ -61,7 +62,14 @@ def predict_all(loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens: int
     return Predicted(responses, segments)
 
 
-def stored_features(loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens: int, folder: Path) -> Features:
+def stored_features(
+    loaded: Loaded,
+    encoded: Sequence[Encoded],
+    *,
+    batch_tokens: int,
+    folder: Path,
+    progress: Progress | None = None,
+) -> Features:
     """[items, features]: what `frozen_features` returns, in float32 in a file of the folder that nobody else sees.
 
     Only the first process has them; the others get no rows. The file is gone when the array is.
@@ -72,10 +80,12 @@ def stored_features(loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens:
     for row, place in enumerate(places):
         rows_of[place].append(row)
     stored = _on_disk(len(encoded), width, folder) if distributed.is_first() else np.empty((0, width), np.float32)
+    count = Count("features", len(samples), progress)
     for rows, values in _passes(loaded, samples, batch_tokens, loaded.network.features):
         for numbers, features in distributed.collected((rows, as_array(values))):
             for number, value in zip(numbers, features, strict=True):
                 stored[rows_of[number]] = value
+            count.add(len(numbers))
     return stored
 
 

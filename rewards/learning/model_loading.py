@@ -86,8 +86,7 @@ def load_backbone(
     add_segment_head(network, len(aspects))
     install(network, stored, device=device, lora_rank=lora_rank, seed=seed)
     # More tokens than the backbone has positions for would be an index error, or nonsense.
-    positions = config.get_text_config().to_dict().get("max_position_embeddings")
-    limit = min(max_length, positions) if positions else max_length
+    limit = min(max_length, positions(config) or max_length)
     return Loaded(network, make_frame(tokenizer, encoder=encoder, template=template, max_length=limit))
 
 
@@ -116,6 +115,11 @@ def install(
     if isinstance(network, DecoderReward):
         network.try_packing()
         settle(network)
+
+
+def positions(config: Any) -> int:
+    """Returns how many tokens a network can read; 0 where its configuration sets no limit."""
+    return int(config.get_text_config().to_dict().get("max_position_embeddings") or 0)
 
 
 def make_frame(tokenizer: Any, *, encoder: bool, template: str, max_length: int, rendering: int = RENDERING) -> Frame:

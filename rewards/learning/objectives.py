@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rewards.learning.comparisons import better
 from rewards.learning.config import JOINT, REGRESSION
-from rewards.learning.data import Floats, Ints, Task, better, targets_of
+from rewards.learning.data import Floats, Ints, Task, targets_of
 from rewards.learning.losses import bradley_terry, margin_bradley_terry, scaled_bradley_terry, squared_errors
 from rewards.learning.segment_answers import SegmentAnswers
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from rewards.learning.calibration import pairwise_calibration
-from rewards.learning.data import Floats, Task, better
+from rewards.learning.comparisons import better
+from rewards.learning.data import Floats, Task
 from rewards.learning.intervals import of_share
 from rewards.learning.metrics import Measures, weighted_sum
 

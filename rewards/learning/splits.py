@@ -4,31 +4,44 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from rewards.learning.alike import Alike, alike_of, sentences, with_alike
+from rewards.learning.chat_templates import UnrenderableConversation
 from rewards.learning.config import REGRESSION, TrainConfig
 from rewards.learning.data import Response, Snapshot, Task, has_labels, items_of, prompts_of, targets_of
-from rewards.learning.encoding import truncation_of
+from rewards.learning.encoding import Encoded, truncation_of
 from rewards.learning.finetune import Rows
 from rewards.learning.model import Loaded
 from rewards.learning.model_files import Manifest
+from rewards.learning.model_loading import positions
 from rewards.learning.objectives import answers_of
+from rewards.learning.progress import Count, Progress
+from rewards.learning.refusals import Refused
 from rewards.learning.segment_answers import owns_tokens, segment_answers_of, segment_labels
 from rewards.learning.token_rows import TokenRows
 
 PLAIN = (REGRESSION,)
 
 
+class NothingApart(Refused):
+    """Nobody rated a response, and all responses that people compared are the same to the model."""
+
+
 @dataclass(frozen=True)
 class Part:
-    """Tasks with what the network reads of them and should answer, a row per response."""
+    """Tasks with what the network reads of them and should answer, a row per response.
+
+    `alike` counts the pairs whose responses are the same tokens, where that is known.
+    """
 
     tasks: list[Task]
     rows: Rows
+    alike: Alike | None = None
 
     def prompts(self) -> list[str]:
         """The prompt of each row."""
@@ -56,6 +69,7 @@ class Parts:
                 "pairs": len(part.rows.answers.pairs),
                 "tokens": sum(part.rows.lengths),
                 "truncation": asdict(truncation_of(part.rows.encoded)),
+                "alike": asdict(part.alike) if part.alike else None,
                 **segment_counts(part.rows),
             }
             for name, part in vars(self).items()
@@ -74,10 +88,34 @@ def segment_counts(rows: Rows) -> dict[str, Any]:
     return {"segments": counts}
 
 
-def parts_of(snapshot: Snapshot, manifest: Manifest, loaded: Loaded, config: TrainConfig) -> Parts:
-    """Returns the snapshot's parts as tokens of this network; raises UnrenderableConversation."""
+def parts_of(
+    snapshot: Snapshot,
+    manifest: Manifest,
+    loaded: Loaded,
+    config: TrainConfig,
+    *,
+    progress: Progress | None = None,
+) -> Parts:
+    """Returns the snapshot's parts as tokens of this network.
+
+    Raises:
+        UnrenderableConversation: the chat template refuses a conversation.
+        NothingApart: nothing is left to learn from.
+    """
     fit, dev = _divide(snapshot, config.dev_share)
-    return Parts(*(_part(tasks, manifest, loaded, config) for tasks in (fit, dev, [*snapshot.validation])))
+    divided = (fit, dev, [*snapshot.validation])
+    count = Count("encode", sum(len(task.responses) for tasks in divided for task in tasks), progress)
+    parts = Parts(*(_part(tasks, manifest, loaded, config, count) for tasks in divided))
+    _refuse_nothing_apart(parts.fit)
+    return parts
+
+
+def _refuse_nothing_apart(fit: Part) -> None:
+    answers, alike = fit.rows.answers, fit.alike
+    if alike is None or not alike.left_out or len(answers.pairs) or np.isfinite(answers.labels).any():
+        return
+    if answers.segments is None or not answers.segments.known():
+        raise NothingApart(f"there is nothing to learn from: {'; '.join(sentences(alike))}")
 
 
 def without_texts(parts: Parts) -> Parts:
@@ -125,8 +163,9 @@ def _divide(snapshot: Snapshot, dev_share: float) -> tuple[list[Task], list[Task
     return fit, dev
 
 
-def _part(tasks: list[Task], manifest: Manifest, loaded: Loaded, config: TrainConfig) -> Part:
-    encoded = TokenRows(loaded.frame.encode(item) for item in items_of(tasks))
+def _part(tasks: list[Task], manifest: Manifest, loaded: Loaded, config: TrainConfig, count: Count) -> Part:
+    encoded = TokenRows(encoded_tasks(tasks, loaded, count))
+    tasks = with_alike(tasks, encoded)
     answers = answers_of(
         tasks,
         manifest.attributes,
@@ -136,7 +175,20 @@ def _part(tasks: list[Task], manifest: Manifest, loaded: Loaded, config: TrainCo
     )
     if manifest.aspects:
         answers = replace(answers, segments=segment_answers_of(tasks, encoded, manifest.aspects))
-    return Part(tasks, Rows(encoded, answers, _units(tasks, together=loaded.network.packs or config.stages != PLAIN)))
+    rows = Rows(encoded, answers, _units(tasks, together=loaded.network.packs or config.stages != PLAIN))
+    most = positions(loaded.network.network.config)
+    return Part(tasks, rows, alike_of(tasks, loaded.frame, manifest.attribute_weights, most=most))
+
+
+def encoded_tasks(tasks: Sequence[Task], loaded: Loaded, count: Count) -> Iterator[Encoded]:
+    """Yields the responses of the tasks as tokens; an UnrenderableConversation names the task."""
+    for task in tasks:
+        for item in items_of([task]):
+            try:
+                yield loaded.frame.encode(item)
+            except UnrenderableConversation as refusal:
+                raise UnrenderableConversation(f"task {task.id}, {refusal}") from refusal
+            count.add()
 
 
 def _units(tasks: list[Task], *, together: bool) -> list[list[int]]:

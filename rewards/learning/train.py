@@ -72,7 +72,8 @@ def train(directory: Path) -> None:
         MissingFile, BadManifest, CorruptFile, BadRow, EmptyPart, UnlabelledAttribute, OneClass, LeakedPrompt: the
             snapshot cannot be used.
         MissingBackbone, PickledBackbone, TamperedBackbone, UnknownArchitecture, IncompleteWeights,
-            UnrenderableConversation, NoSegmentTokens: the backbone cannot be used.
+            UnrenderableConversation, UnsteadyTemplate, NoSegmentTokens: the backbone cannot be used.
+        NothingApart: people compared responses only, and the model reads all of them as the same.
         Diverged, OutOfMemory: the fine-tuning failed.
     """
     if (directory / "metrics.json").is_file() and (directory / "model").is_dir():
@@ -108,7 +109,9 @@ def _trained(
         progress.tell("aspects_without_scores", aspects=snapshot.unscored)
     loaded = load()
     manifest = distributed.from_first(lambda: _manifest(config, snapshot, loaded, weights))
-    parts = distributed.from_first(lambda: parts_of(snapshot, manifest, loaded, config), sent=without_texts)
+    parts = distributed.from_first(
+        lambda: parts_of(snapshot, manifest, loaded, config, progress=progress), sent=without_texts
+    )
     work = Work(directory, config, parts, manifest, tuple(weights.values()), progress, started)
     baseline, scores = _baseline(work, loaded)
     return work, baseline, scores, _candidate(work, loaded, baseline, scores)
@@ -116,7 +119,9 @@ def _trained(
 
 def _baseline(work: Work, loaded: Loaded) -> tuple[Baseline, Predicted]:
     """Returns the baseline, which is stored as a model of its own, and its scores of the validation rows."""
-    baseline = fit_baseline(loaded, work.parts.train(), work.config, work.reward, folder=work.directory)
+    baseline = fit_baseline(
+        loaded, work.parts.train(), work.config, work.reward, folder=work.directory, progress=work.progress
+    )
     save_checkpoint(work.directory / "baseline", Checkpoint(loaded, work.manifest))
     ridge = baseline.ridge
     work.progress.tell("baseline", layers=baseline.layers, alphas=ridge.alphas, held_out_rmse=ridge.held_out_rmse)
@@ -148,7 +153,8 @@ def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Predicted
     manifest = replace(work.manifest, kind=FINETUNED if better else RIDGE)
     if better:
         save_checkpoint(work.directory / "model", Checkpoint(loaded, manifest))
-        features = features_of(loaded, work.parts.train(), config, folder=work.directory, most=ENSEMBLE_ROWS)
+        train = work.parts.train()
+        features = features_of(loaded, train, config, folder=work.directory, most=ENSEMBLE_ROWS, progress=work.progress)
     else:
         # The ridge stays: the one fitted on all train rows, dev included.
         copy_checkpoint(work.directory / "baseline", work.directory / "model")

@@ -576,3 +576,24 @@ def test_the_losses_are_thinned_and_each_stage_has_its_line() -> None:
     assert {value for value in chart.series[0].values if value is not None} == {1.0}
     assert chart.series[2].values[-1] == 3.0
     assert run_progress.losses_chart(events[:1]) is None
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [("encode", "It turns the texts into tokens."), ("features", "The language model reads the responses once")],
+)
+def test_a_run_that_reads_texts_says_how_far_it_is(carol: Client, project: Project, event: str, words: str) -> None:
+    newest = {"event": event, "done": 250, "total": 1_000}
+    run = make_run(project, RunState.TRAINING, progress=newest, started_at=NOW)
+    page = text(carol, f"models/runs/{run.pk}/").replace("\N{NO-BREAK SPACE}", " ")
+    assert words in page
+    assert "250 of 1,000 responses (25 %)." in page
+    assert '<progress value="250" max="1000"' in page
+
+
+def test_a_run_says_which_pairs_it_has_left_out(carol: Client, project: Project) -> None:
+    alike = {"pairs": 12, "same_text": 0, "cut": 12, "hidden": 0, "max_length": 512, "apart_at": 530, "most": 0}
+    run = make_run(project, RunState.REJECTED, metrics={"data": {"fit": {"alike": alike}}})
+    page = text(carol, f"models/runs/{run.pk}/")
+    assert "12 of 12 pairs are the same once cut to 512 tokens" in page
+    assert "A max_length of 530 would keep them apart." in page

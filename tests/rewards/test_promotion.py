@@ -167,7 +167,7 @@ def task(*responses: Response, preference: int | None = None) -> Task:
 
 
 def response(name: str, **scores: float) -> Response:
-    return Response(name, "Because.", scores, {}, [])
+    return Response(name, f"Because {name}.", scores, {}, [])
 
 
 def test_errors_are_summed_by_prompt() -> None:
@@ -186,6 +186,15 @@ def test_errors_on_scales_of_any_length_weigh_the_same() -> None:
     errors = promotion.held_out(rows, predicted, weights={}, levels={"three": 3, "seven": 7})
     assert errors.rmse == {"three": 1.0, "five": 1.0, "seven": 1.0}
     assert errors.squared_errors == {"p": 3.0}
+
+
+def test_nobody_is_judged_by_what_no_model_can_tell_apart() -> None:
+    pair = task(response("1"), response("2"), preference=2)
+    blind = {"1": Predicted({}, 1.0, ["2"]), "2": Predicted({}, 1.0, ["1"])}
+    able = {"1": Predicted({}, 1.0), "2": Predicted({}, 2.0)}
+    for models, compared in (([blind], {}), ([blind, blind], {}), ([blind, able], {"p": 1})):
+        rows = promotion.with_alike([pair], *models)
+        assert promotion.held_out(rows, blind, weights={"h": 1.0}).compared == compared
 
 
 @pytest.mark.parametrize(("first", "wrong"), [(1.0, 0.0), (2.0, 0.5), (3.0, 1.0), (float("nan"), 1.0)])

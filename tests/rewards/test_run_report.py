@@ -172,3 +172,18 @@ def test_each_stage_has_lines_of_its_own() -> None:
         ("regression: loss on the dev part", [{"x": 1, "y": 1.5}]),
         ("preference: training loss", [{"x": 2, "y": 0.7}]),
     ]
+
+
+ALIKE = {"pairs": 20, "same_text": 1, "cut": 12, "hidden": 2, "max_length": 512, "apart_at": 530, "most": 512}
+
+
+def test_pairs_that_are_the_same_once_cut_are_said_with_the_limit_that_helps() -> None:
+    said = run_report.left_out({"fit": {"alike": ALIKE}, "validation": {"alike": ALIKE}, "dev": {}})
+    assert said[0] == (
+        "24 of 40 pairs are the same once cut to 512 tokens: they were neither learnt from nor judged by. A max_length "
+        "of 530 would keep them apart."
+    )
+    assert said[1] == "The language model reads at most 512 tokens."
+    assert [sentence.partition(" pairs")[0] for sentence in said[2:]] == ["4 of 40", "2 of 40"]
+    assert run_report.left_out({"fit": {"alike": {**ALIKE, "same_text": 0, "cut": 0, "hidden": 0}}}) == []
+    assert run_report.left_out({"fit": {}}) == []

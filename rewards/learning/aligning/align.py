@@ -7,7 +7,7 @@ import platform
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,14 +44,16 @@ from rewards.learning.aligning.sampling import (
     sampled_prompts,
 )
 from rewards.learning.aligning.segments import normalised
-from rewards.learning.aligning.sides import units_of
+from rewards.learning.aligning.sides import alike_units, units_of, without_alike
 from rewards.learning.aligning.steering import requested_levels
 from rewards.learning.aligning.training import Run, train_policy
+from rewards.learning.alike import Alike, sentences
 from rewards.learning.atomic_directories import write_json
 from rewards.learning.chat_templates import RENDERING
 from rewards.learning.config import read_config
 from rewards.learning.data import file_sha256
 from rewards.learning.inference import choose_device
+from rewards.learning.model_loading import positions
 from rewards.learning.precision import name_of
 from rewards.learning.progress import Progress
 from rewards.learning.resume_point import Place
@@ -65,6 +67,10 @@ class Rows:
     train: list[Row]
     held_out: list[Row]
     content_hash: str
+
+    def parts(self) -> dict[str, list[Row]]:
+        """Returns the rows of both parts by the names that they have in the metrics."""
+        return {"train": self.train, "held_out": self.held_out}
 
 
 def align(directory: Path) -> None:
@@ -138,7 +144,7 @@ def _align(work: Work) -> None:
     if config.reference:
         reference_hash = distributed.from_first(lambda: policy_hash(find_policy(config.reference)))
     policy = work.policy(config.policy, lora_rank=config.lora_rank)
-    train, held_out = _judged(work, policy, reference_hash)
+    train, held_out, alike = _judged(work, policy, reference_hash)
     hashes = {"data": work.rows.content_hash, "policy": source_hash, "reference": reference_hash}
     identity = setting_hash(config, **hashes, rendering=str(RENDERING))
     run = Run(config, policy, train, held_out, work.progress, directory / "checkpoint", identity)
@@ -158,16 +164,25 @@ def _align(work: Work) -> None:
     if distributed.is_first():
         write_rows(directory / "samples.jsonl", (_sample_row(sample) for sample in samples))
         training = {**_training(work, place), "packed": packed}
-        metrics = {**measures, "sampled": sampled, "data": _counts(work, train, held_out), "training": training}
+        metrics = {**measures, "sampled": sampled, "data": _counts(work, train, held_out, alike), "training": training}
         write_json(directory / "metrics.json", {"method": config.method, **metrics, **_provenance(work, identity)})
         shutil.rmtree(directory / "checkpoint", ignore_errors=True)
     work.progress.tell("done", seconds=round(time.monotonic() - work.started, 2))
 
 
-def _judged(work: Work, policy: Policy, reference_hash: str) -> tuple[Judgements, Judgements]:
-    """Returns the train rows and the held-out ones as tokens, with the reference's log-probabilities."""
-    config = work.config
-    train, held_out = (units_of(rows, policy.frame, config) for rows in (work.rows.train, work.rows.held_out))
+def _judged(work: Work, policy: Policy, reference_hash: str) -> tuple[Judgements, Judgements, dict[str, Alike]]:
+    """Returns the train rows and the held-out ones as tokens, with the reference's log-probabilities.
+
+    Pairs whose responses are the same tokens are counted, and left out.
+    """
+    config, most = work.config, positions(policy.network.config)
+    units = {
+        name: units_of(rows, policy.frame, config, progress=work.progress) for name, rows in work.rows.parts().items()
+    }
+    alike = {name: alike_units(of_part, policy.frame, most=most) for name, of_part in units.items()}
+    train, held_out = (without_alike(of_part, config) for of_part in units.values())
+    if not train:
+        raise NoRows(f"there is nothing to learn from: {'; '.join(sentences(alike['train']))}")
     folder = Path(config.reference_folder) if config.reference_folder else work.directory / "reference"
     judged = with_reference(
         [*train, *held_out],
@@ -178,7 +193,7 @@ def _judged(work: Work, policy: Policy, reference_hash: str) -> tuple[Judgements
         progress=work.progress,
     )
     count = len(train)
-    return Judgements(train, judged.reference[:count]), Judgements(held_out, judged.reference[count:])
+    return Judgements(train, judged.reference[:count]), Judgements(held_out, judged.reference[count:]), alike
 
 
 def _reference_of(work: Work, samples: Sequence[Sample]) -> Any:
@@ -200,7 +215,7 @@ def _about(work: Work, source_hash: str) -> dict[str, Any]:
     }
 
 
-def _counts(work: Work, train: Judgements, held_out: Judgements) -> dict[str, Any]:
+def _counts(work: Work, train: Judgements, held_out: Judgements, alike: dict[str, Alike]) -> dict[str, Any]:
     """Returns how much data there was, and what of it the token limit took away."""
     return {
         name: {
@@ -214,6 +229,7 @@ def _counts(work: Work, train: Judgements, held_out: Judgements) -> dict[str, An
             else 0,
             "segments_dropped": sum(side.dropped for unit in judged.units for side in unit.sides),
             "pairs_without_weight": weightless(judged.units, work.config.method),
+            "alike": asdict(alike[name]),
         }
         for name, rows, judged in (("train", work.rows.train, train), ("held_out", work.rows.held_out, held_out))
     }

@@ -28,7 +28,7 @@ from rewards.learning.config import AUTO, BFLOAT16
 from rewards.learning.data import file_sha256
 from rewards.learning.encoding import ChatFrame, Encoded
 from rewards.learning.model import collate
-from rewards.learning.model_loading import pretrained
+from rewards.learning.model_loading import positions, pretrained
 from rewards.learning.packing import ATTENTION, PROBE, causal_mask, may_pack, pack, packed_length, shared_length
 from rewards.learning.refusals import Refused
 from rewards.learning.sharded_loading import allocate, fill, is_empty, weight_files
@@ -202,8 +202,7 @@ def load_policy(
     except (OSError, ValueError) as error:
         raise MissingPolicy(f"the policy {source} cannot be loaded: {str(error).splitlines()[0]}") from error
     # More tokens than the policy has positions for would be an index error, or nonsense.
-    positions = config.get_text_config().to_dict().get("max_position_embeddings")
-    limit = min(max_length, positions) if positions else max_length
+    limit = min(max_length, positions(config) or max_length)
     template = tokenizer.chat_template or POLICY_TEMPLATE
     require_steady(tokenizer, template)
     # Trained by a frozen clock, but stored with the template as it was: who talks to a policy may tell it the date.

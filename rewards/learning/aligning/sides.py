@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from rewards.learning.aligning.config import BY_SEGMENT, STEERLM, AlignConfig
+from rewards.learning.aligning.config import BY_SEGMENT, IMITATING, STEERLM, AlignConfig
 from rewards.learning.aligning.rows import Judged, Row, aspects_of, attributes_of
 from rewards.learning.aligning.segments import RewrittenResponse, columns, loss_weight, normalised, owners, rewards_of
 from rewards.learning.aligning.steering import conditioned
+from rewards.learning.alike import Alike, counted, length_apart
 from rewards.learning.chat_templates import UnrenderableConversation
 from rewards.learning.data import Item, Turn
 from rewards.learning.encoding import ChatFrame, Encoded, Located
+from rewards.learning.progress import Count, Progress
 
 
 @dataclass(frozen=True)
@@ -36,11 +38,16 @@ class Side:
 
 @dataclass(frozen=True)
 class Unit:
-    """What goes through the policy together: the chosen response and the rejected one, if there is one."""
+    """What goes through the policy together: the chosen response and the rejected one, if there is one.
+
+    `apart_at` is None where they differ. Where both are the same tokens, it is the smallest limit at which they would
+    differ, or 0 if there is none.
+    """
 
     prompt: str
     chosen: Side
     rejected: Side | None
+    apart_at: int | None = None
 
     @property
     def sides(self) -> tuple[Side, ...]:
@@ -57,7 +64,9 @@ def learnt_places(encoded: Encoded) -> range:
     return range(max(1, encoded.response_start), len(encoded.ids) - closing)
 
 
-def units_of(rows: Sequence[Row], frame: ChatFrame, config: AlignConfig) -> list[Unit]:
+def units_of(
+    rows: Sequence[Row], frame: ChatFrame, config: AlignConfig, *, progress: Progress | None = None
+) -> list[Unit]:
     """Returns the rows as tokens, and beside them the rejected responses that SteerLM learns under their own levels.
 
     Raises:
@@ -66,7 +75,9 @@ def units_of(rows: Sequence[Row], frame: ChatFrame, config: AlignConfig) -> list
     """
     encoder = _Encoder(frame, config, normalised(config.aspect_weights, aspects_of(rows)), attributes_of(rows))
     units: list[Unit] = []
+    count = Count("encode", len(rows), progress)
     for row in rows:
+        count.add()
         try:
             units += _units(row, encoder)
         except (RewrittenResponse, UnrenderableConversation) as refusal:
@@ -74,12 +85,29 @@ def units_of(rows: Sequence[Row], frame: ChatFrame, config: AlignConfig) -> list
     return units
 
 
+def without_alike(units: Sequence[Unit], config: AlignConfig) -> list[Unit]:
+    """Returns the units without pairs of the same tokens; a method that imitates still learns the chosen response."""
+    if config.method in IMITATING:
+        return [unit if unit.apart_at is None else replace(unit, rejected=None) for unit in units]
+    return [unit for unit in units if unit.apart_at is None]
+
+
+def alike_units(units: Sequence[Unit], policy_frame: ChatFrame, *, most: int) -> Alike:
+    """Counts the pairs of the units that are the same tokens."""
+    pairs = [unit for unit in units if unit.rejected is not None]
+    apart_at = [unit.apart_at for unit in pairs if unit.apart_at is not None]
+    return counted(len(pairs), apart_at, max_length=policy_frame.max_length, most=most)
+
+
 def _units(row: Row, encoder: _Encoder) -> Iterator[Unit]:
     # Both are read under the chosen one's levels, as a request for these levels should prefer the chosen one.
     prompt = encoder.prompt(row, row.chosen)
     chosen = encoder.side(prompt, row.chosen, chosen=True)
     rejected = None if row.rejected is None else encoder.side(prompt, row.rejected, chosen=False)
-    yield Unit(row.prompt, chosen, rejected)
+    apart_at = None
+    if row.rejected and rejected and rejected.encoded.ids == chosen.encoded.ids:
+        apart_at = length_apart(encoder.frame, *(Item("", prompt, one.text) for one in (row.chosen, row.rejected)))
+    yield Unit(row.prompt, chosen, rejected, apart_at)
     if row.rejected and row.rejected.attributes and encoder.config.method == STEERLM:
         yield Unit(row.prompt, encoder.side(encoder.prompt(row, row.rejected), row.rejected, chosen=True), None)
 

@@ -11,7 +11,7 @@ WEIGHTS = {"helpfulness": 1.0}
 
 
 def make_task(
-    *scores: float, preference: int | None = None, texts: tuple[str, ...] = ("", "", ""), prompt: str = "h"
+    *scores: float, preference: int | None = None, texts: tuple[str, ...] = ("a", "b", "c"), prompt: str = "h"
 ) -> Task:
     pairs = zip(scores, texts, strict=False)
     responses = tuple(Response("r", text, {"helpfulness": score}, {}, ()) for score, text in pairs)

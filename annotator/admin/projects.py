@@ -111,7 +111,7 @@ class ProjectAdmin(OfManagedProjects):
                 "fields": [
                     ("base_annotators", "max_annotators", "escalate_above"),
                     ("keep", "drop_above"),
-                    ("spread_scope", "spread_attribute"),
+                    ("spread_scope", "spread_attribute", "spread_share"),
                     "lease_minutes",
                 ]
             },
@@ -125,6 +125,7 @@ class ProjectAdmin(OfManagedProjects):
                     ("ask_safety", "ask_confidence"),
                     ("ask_feedback", "ask_edit"),
                     ("ask_language", "domains"),
+                    ("segment_unit", "allow_recut"),
                 ]
             },
         ),

@@ -115,6 +115,7 @@ class ReviewersProjectSerializer(AnnotatorsProjectSerializer):
             "drop_above",
             "spread_scope",
             "spread_attribute",
+            "spread_share",
             "quota",
             "review_unlikely_percent",
             "progress",

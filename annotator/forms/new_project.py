@@ -13,6 +13,7 @@ from annotator.models.project import WIDEST
 from annotator.projects.guidelines import template
 from annotator.projects.preset_rubrics import DEFAULT_RUBRIC
 from annotator.projects.presets import LEVELS, NUMBERS, OWN, OWN_TITLE, PRESETS
+from annotator.projects.settings_check import deciding_in, scales_of
 from annotator.projects.slugs import LONGEST, free_slug
 
 MOST_TASKS = 10_000_000
@@ -162,9 +163,8 @@ class NewProjectForm(NamedProjectForm):
 
 def _deciding_levels(rubric: Rubric | None) -> int:
     """Returns the number of levels of the attribute that will decide in a new project with the rubric."""
-    scales = {one.key: len(one.levels) for one in rubric.attributes.order_by("scope", "position")} if (rubric) else {}
-    usual = Project().spread_attribute
-    return scales.get(usual) or next(iter(scales.values()), LEVELS)
+    scales = scales_of(rubric) if rubric else {}
+    return scales[deciding_in(scales)][1] if scales else LEVELS
 
 
 class CopyProjectForm(NamedProjectForm):

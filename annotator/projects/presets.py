@@ -24,7 +24,8 @@ class Preset:
 
     def numbers_for(self, levels: int) -> Mapping[str, int]:
         """Returns the numbers where so many levels decide: the spreads, which are for five, in proportion."""
-        spreads = {name: self.numbers[name] * (levels - 1) // (LEVELS - 1) for name in ("escalate_above", "drop_above")}
+        limits = ("escalate_above", "drop_above")
+        spreads = {name: scaled(self.numbers[name], levels=levels, before=LEVELS) for name in limits}
         return {**self.numbers, **spreads}
 
 
@@ -52,6 +53,19 @@ QUICK = Preset(
 PRESETS = {preset.key: preset for preset in (HELPSTEER2, DOUBLE, QUICK)}
 OWN = "own"
 OWN_TITLE = _("My own numbers")
+
+
+def scaled(limit: int, *, levels: int, before: int) -> int:
+    """Returns a limit of the spread for a scale of so many levels, in proportion to the scale before."""
+    return limit * (levels - 1) // (before - 1)
+
+
+def scaled_limits(escalate: int, drop: int, *, levels: int, before: int) -> tuple[int, int]:
+    """Returns the spreads above which more are asked and above which a task is dropped, for another scale."""
+    if levels == before:
+        return escalate, drop
+    # Of yes and no, 0 would drop every task in which anybody disagrees.
+    return scaled(escalate, levels=levels, before=before), max(scaled(drop, levels=levels, before=before), min(drop, 1))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from annotator.models import Project, Rubric, User
 from annotator.projects import members, rubrics
 from annotator.projects.guidelines import publish_guidelines
 from annotator.projects.preset_rubrics import DEFAULT_RUBRIC
-from annotator.projects.settings_check import InvalidProject, check
+from annotator.projects.settings_check import InvalidProject, check, deciding_in, scales_of
 from annotator.stale_edits import Seen, require_as_seen
 
 NUMBERS = (
@@ -60,13 +60,10 @@ def _with_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
     base = settings.setdefault("base_annotators", Project().base_annotators)
     most = settings.setdefault("max_annotators", min(max(Project().max_annotators, base), MOST_ANNOTATORS))
     settings.setdefault("keep", min(Project().keep, max(most, 1)))
-    # Those of whole responses first: each of many segments has its own chance of a wide spread.
-    rows = rubric.attributes.order_by("scope", "position").values_list("key", "levels")
-    scales = {key: len(levels) for key, levels in rows}
-    usual = Project().spread_attribute
-    deciding = settings.setdefault("spread_attribute", usual if usual in scales or not scales else next(iter(scales)))
+    scales = scales_of(rubric)
+    deciding = settings.setdefault("spread_attribute", deciding_in(scales))
     # HelpSteer2's 2 of 5 levels, in proportion: the half of the scale.
-    half = (scales.get(deciding, 5) - 1) // 2
+    half = (scales[deciding][1] - 1) // 2 if deciding in scales else 2
     settings.setdefault("escalate_above", half)
     settings.setdefault("drop_above", max(half, 1))
     return settings
@@ -108,10 +105,19 @@ def preview(project: Project, changes: Mapping[str, Any]) -> ProtocolPreview:
     Raises:
         InvalidProject: the project cannot have these settings.
     """
-    candidate = copy(project)
+    return protocol_preview(project, candidate(project, changes))
+
+
+def candidate(project: Project, changes: Mapping[str, Any]) -> Project:
+    """Returns the project as the changes would make it, without storing anything.
+
+    Raises:
+        InvalidProject: the project cannot have these settings.
+    """
+    changed = copy(project)
     for name, value in _checked(project, changes).items():
-        setattr(candidate, name, value)
-    return protocol_preview(project, candidate)
+        setattr(changed, name, value)
+    return changed
 
 
 def as_seen(project: Project, names: Iterable[str]) -> dict[str, Any]:

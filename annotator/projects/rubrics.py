@@ -27,6 +27,7 @@ from annotator.limits import (
 )
 from annotator.models import Attribute, Project, Rubric, Tally, Task, User
 from annotator.projects.archive import require_in_use
+from annotator.projects.presets import scaled_limits
 from annotator.projects.settings_check import is_rated
 from annotator.refusals import Refusal
 
@@ -34,39 +35,11 @@ LONGEST_RUBRIC_NAME = 120
 LARGEST_WEIGHT = 100.0
 _RUBRIC_KEY, _KEY = re.compile(r"[a-z0-9][a-z0-9_-]*"), re.compile(r"[a-z][a-z0-9_]*")
 # Names of columns, of fields of a rating, and of fields of the rating page.
-RESERVED = frozenset(
-    [
-        "active_seconds",
-        "annotator",
-        "assignment",
-        "checks",
-        "confidence",
-        "conversation",
-        "id",
-        "justification",
-        "label",
-        "label_source",
-        "layout",
-        "line",
-        "messages",
-        "metadata",
-        "model",
-        "preference",
-        "priority",
-        "prompt",
-        "rank",
-        "ranking",
-        "response",
-        "response_id",
-        "responses",
-        "reward",
-        "safe",
-        "scores",
-        "task",
-        "text",
-        "unsafe",
-    ]
-)
+RESERVED = frozenset([
+    "active_seconds", "annotator", "assignment", "checks", "confidence", "conversation", "id", "justification", "label",
+    "label_source", "layout", "line", "messages", "metadata", "model", "preference", "priority", "prompt", "rank",
+    "ranking", "response", "response_id", "responses", "reward", "safe", "scores", "task", "text", "unsafe",
+])  # fmt: skip
 Errors = dict[str, list[str]]
 
 
@@ -310,11 +283,11 @@ def publish(project: Project, text: RubricText, *, by: User | None = None, based
         return stored.rubric
     if based_on is not None and stored.rubric.version != based_on:
         raise NewerRubric(stored.rubric)
+    limits = limits_after(stored, text)
     rubric = _store(text, project=stored, version=_next_version(stored), previous=stored.rubric, by=by)
     before = audit.fields_of(stored)
     stored.rubric, stored.spread_attribute = rubric, _spread_attribute(stored, text)
-    widest = len(next(one.levels for one in text.attributes if one.key == stored.spread_attribute)) - 1
-    stored.escalate_above, stored.drop_above = min(stored.escalate_above, widest), min(stored.drop_above, widest)
+    stored.escalate_above, stored.drop_above = limits
     stored.save(update_fields=["rubric", "spread_attribute", "escalate_above", "drop_above"])
     changed = audit.differences(before, audit.fields_of(stored))
     audit.record("rubric.published", f"rubric version {rubric.version}", project=stored, changed=changed)
@@ -322,6 +295,14 @@ def publish(project: Project, text: RubricText, *, by: User | None = None, based
         assignment.recount_later(stored)
     project.refresh_from_db()
     return rubric
+
+
+def limits_after(project: Project, text: RubricText) -> tuple[int, int]:
+    """Returns the limits of the spread under the text, in proportion to the scale of the attribute that decides."""
+    old, new = ({one.key: len(one.levels) for one in each.attributes} for each in (RubricText.of(project.rubric), text))
+    levels, limits = new[_spread_attribute(project, text)], (project.escalate_above, project.drop_above)
+    escalate, drop = scaled_limits(*limits, levels=levels, before=old.get(project.spread_attribute, levels))
+    return min(escalate, levels - 1), min(drop, levels - 1)
 
 
 def _next_version(project: Project) -> int:

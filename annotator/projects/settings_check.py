@@ -119,8 +119,7 @@ def _of_rubric(rubric: Rubric, project: Project | None) -> list[str]:
 
 
 def _of_spread(candidate: Project, changed: set[str]) -> list[tuple[str, str]]:
-    rows = candidate.rubric.attributes.order_by("position").values_list("key", "name", "levels")
-    scales = {key: (_(name), len(levels)) for key, name, levels in rows}
+    scales = scales_of(candidate.rubric)
     deciding = candidate.spread_attribute
     if deciding not in scales:
         text = _("The rubric %(key)s has no attribute %(attribute)s. It has %(others)s.")
@@ -135,6 +134,55 @@ def _of_spread(candidate: Project, changed: set[str]) -> list[tuple[str, str]]:
         for field in ("escalate_above", "drop_above")
         if {field, "spread_attribute"} & changed and getattr(candidate, field) >= levels
     ]
+
+
+Scales = Mapping[str, tuple[str, int]]
+"""The names of attributes and their numbers of levels, by key."""
+
+
+def scales_of(rubric: Rubric) -> Scales:
+    # Those of whole responses first: each of many segments has its own chance of a wide spread.
+    rows = rubric.attributes.order_by("scope", "position").values_list("key", "name", "levels")
+    return {key: (_(name), len(levels)) for key, name, levels in rows}
+
+
+def deciding_in(scales: Scales) -> str:
+    """Returns the key of the attribute that decides in a new project, unless somebody chooses another one."""
+    usual = Project().spread_attribute
+    return usual if usual in scales else next(iter(scales), usual)
+
+
+def never_met(candidate: Project, scales: Scales) -> list[str]:
+    """Returns a sentence for each limit of the spread that no ratings of the deciding attribute can exceed.
+
+    Such limits are allowed, but whoever wrote them meant another scale: they ask nobody, and drop nothing.
+    """
+    if candidate.spread_attribute not in scales:
+        return []
+    name, levels = scales[candidate.spread_attribute]
+    words = {"attribute": name, "widest": levels - 1, "usual": (levels - 1) // 2}
+    sentences = []
+    if candidate.max_annotators > candidate.base_annotators and candidate.escalate_above >= levels - 1:
+        text = _(
+            "Two ratings of %(attribute)s are at most %(widest)s apart, so the spread never asks for more annotators. "
+            "Half of the scale is usual: ask more above %(usual)s."
+        )
+        sentences.append(" ".join([text % words, *_wider(scales, levels)]))
+    # Of two levels a limit of 0 would drop every task in which anybody disagrees.
+    if candidate.keep > 1 and candidate.drop_above >= levels - 1 > 1:
+        text = _(
+            "Two ratings of %(attribute)s are at most %(widest)s apart, so no task is ever dropped. Half of the scale "
+            "is usual: drop above %(usual)s."
+        )
+        sentences.append(text % words)
+    return sentences
+
+
+def _wider(scales: Scales, levels: int) -> list[str]:
+    name, most = max(scales.values(), key=lambda scale: scale[1])
+    if most <= levels:
+        return []
+    return [_("Or let %(attribute)s decide, which has %(levels)s levels.") % {"attribute": name, "levels": most}]
 
 
 def is_rated(project: Project) -> bool:

@@ -19,7 +19,7 @@ from annotator.models import Project
 from annotator.projects import project_settings
 from annotator.projects.copying import copy_project
 from annotator.projects.presets import PRESETS, workload
-from annotator.projects.settings_check import InvalidProject
+from annotator.projects.settings_check import InvalidProject, deciding_in, never_met, scales_of
 from annotator.web.htmx import HtmxRequest
 
 
@@ -42,7 +42,8 @@ def new_project(request: HtmxRequest) -> HttpResponse:
         form.is_valid()
         estimate = _estimate(form)
         if request.htmx:
-            return render(request, "workspace/_new_project_preview.html", {"estimate": estimate})
+            page = {"estimate": estimate, "never": _never_met(form)}
+            return render(request, "workspace/_new_project_preview.html", page)
         # Only the estimate was asked for, so what is missing elsewhere is not an error yet.
         unfinished = NewProjectForm(user, initial=request.POST.dict())
         return render(request, "workspace/new_project.html", _page(unfinished, user, estimate))
@@ -52,6 +53,8 @@ def new_project(request: HtmxRequest) -> HttpResponse:
         except InvalidProject as invalid:
             show_errors(form, invalid)
         else:
+            for sentence in never_met(project, scales_of(project.rubric)):
+                messages.warning(request, sentence)
             return _created(request, project)
     status = 422 if form.is_bound else 200
     return render(request, "workspace/new_project.html", _page(form, user, _estimate(form)), status=status)
@@ -89,6 +92,15 @@ def _estimate(form: NewProjectForm) -> Any:
         form.is_valid()
     numbers, tasks = form.numbers(), form.cleaned_data.get("tasks_planned")
     return workload(numbers, tasks=tasks) if numbers and tasks is not None else None
+
+
+def _never_met(form: NewProjectForm) -> list[str]:
+    """Returns what is to be said of limits that the chosen rubric's ratings cannot exceed."""
+    numbers, rubric = form.numbers(), form.cleaned_data.get("rubric")
+    if numbers is None or rubric is None:
+        return []
+    scales = scales_of(rubric)
+    return never_met(Project(rubric=rubric, spread_attribute=deciding_in(scales), **numbers), scales)
 
 
 def _created(request: HtmxRequest, project: Project) -> HttpResponse:

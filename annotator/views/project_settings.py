@@ -17,7 +17,7 @@ from annotator.db.clock import database_now
 from annotator.forms.project_settings import COMMON, DeleteProjectForm, ProjectSettingsForm
 from annotator.models import AuditEntry, Project
 from annotator.projects import archive, deletion, project_settings
-from annotator.projects.settings_check import InvalidProject
+from annotator.projects.settings_check import InvalidProject, never_met, scales_of
 from annotator.refusals import Refusal
 from annotator.stale_edits import FIELD, ChangedMeanwhile, sealed
 from annotator.web.htmx import HtmxRequest
@@ -53,6 +53,8 @@ def _saved(request: HttpRequest, project: Project, *, recounted: bool) -> HttpRe
     messages.success(request, _("The settings are saved."))
     if recounted:
         messages.info(request, _("The protocol has changed. Every task is being recomputed in the background."))
+    for sentence in never_met(project, scales_of(project.rubric)):
+        messages.warning(request, sentence)
     if project.qualification_required and not project.tasks.gold_for("test").exists():
         messages.warning(request, _("Nobody can pass the test yet. Import gold tasks for it first."))
     if project.gold_every and not project.tasks.gold_for("stream").exists():
@@ -73,7 +75,9 @@ def _previewed(project: Project, form: ProjectSettingsForm) -> dict[str, Any]:
             "preview": None,
             "reasons": [text for texts in invalid.errors.values() for text in texts],
         }
-    return {"asked": True, "preview": preview, "is_same": not changes}
+    then = project_settings.candidate(project, changes)
+    never = never_met(then, scales_of(then.rubric))
+    return {"asked": True, "preview": preview, "is_same": not changes, "never": never}
 
 
 def _show_errors(form: ProjectSettingsForm, invalid: InvalidProject) -> None:
@@ -120,7 +124,8 @@ def _page(project: Project, form: ProjectSettingsForm) -> dict[str, Any]:
     except NoReverseMatch:
         rubric = ""
     wrong = [(field, error) for field in form for error in field.errors] if form.is_bound else []
-    return {"project": project, "form": form, "rubric": rubric, "wrong": wrong, "counted": _recount_waits(project)}
+    page = {"project": project, "form": form, "rubric": rubric, "wrong": wrong, "counted": _recount_waits(project)}
+    return page | {"never": never_met(project, scales_of(project.rubric))}
 
 
 def _recount_waits(project: Project) -> bool:

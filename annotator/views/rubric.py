@@ -1,6 +1,7 @@
 """The page on which managers edit their project's rubric, beside what annotators will see of it."""
 
 import json
+from copy import copy
 from typing import Any
 
 from django.contrib import messages
@@ -20,6 +21,7 @@ from annotator.models import Project, Rubric, User
 from annotator.projects import rubrics
 from annotator.projects.guidelines import difference
 from annotator.projects.rubrics import Change, InvalidRubric, NewerRubric, RubricText
+from annotator.projects.settings_check import never_met
 from annotator.refusals import Refusal
 from annotator.web.htmx import HtmxRequest
 from annotator.web.query_parameters import number_in
@@ -104,20 +106,26 @@ def _decided(request: HtmxRequest, project: Project, editor: RubricEditor, actio
 def _named(project: Project, change: Change, before: RubricText, after: RubricText) -> dict[str, Any]:
     """Returns the attributes of a change by their names, and the one that will decide on more annotators.
 
-    `never_above` is the widest spread of that one, if no spread of it would ask for more annotators any longer.
+    `limits` holds the spreads above which more are asked and above which a task is dropped, if they follow its scale,
+    and `never` the sentences about limits that nothing would exceed.
     `keep_keys` are the attributes that get another name, with their keys.
     """
     names = {one.key: _(one.name) for text in (before, after) for one in text.attributes}
     lists = {
         what: [names[key] for key in getattr(change, what)] for what in ("added", "removed", "reworded", "reordered")
     }
-    widest = max(len(one.levels) - 1 for one in after.attributes if one.key == change.spread_attribute)
-    asks_more = project.max_annotators > project.base_annotators
-    never = asks_more and project.escalate_above >= widest
+    limits, scales = (
+        rubrics.limits_after(project, after),
+        {one.key: (_(one.name), len(one.levels)) for one in after.attributes},
+    )
+    then = copy(project)
+    then.spread_attribute, (then.escalate_above, then.drop_above) = change.spread_attribute, limits
+    follow = limits != (project.escalate_above, project.drop_above)
     earlier = {one.key: one.name for one in before.attributes}
     keep_keys = [f"{_(one.name)} ({one.key})" for one in after.attributes if earlier.get(one.key, one.name) != one.name]
     decides = names[change.spread_attribute]
-    return {**lists, "keep_keys": keep_keys, "decides": decides, "never_above": widest if never else None}
+    said = {"limits": limits if follow else None, "never": never_met(then, scales)}
+    return {**lists, **said, "keep_keys": keep_keys, "decides": decides, "levels": scales[change.spread_attribute][1]}
 
 
 def _loaded(request: HtmxRequest, project: Project, user: User, in_force: RubricText) -> RubricEditor:

@@ -46,6 +46,16 @@ def test_a_preset_gives_its_numbers(carol: Client, key: str) -> None:
     assert {name: getattr(project, name) for name in PRESETS[key].numbers} == PRESETS[key].numbers
 
 
+def test_own_numbers_that_nothing_exceeds_are_named(carol: Client) -> None:
+    sent = SENT | OWN | {"escalate_above": 4}
+    said = "so the spread never asks for more annotators"
+    assert said in carol.post("/new-project/", sent | {"preview": "1"}, HTTP_HX_REQUEST="true").content.decode()
+    assert (
+        said not in carol.post("/new-project/", SENT | OWN | {"preview": "1"}, HTTP_HX_REQUEST="true").content.decode()
+    )
+    assert said in carol.post("/new-project/", sent, follow=True).content.decode()
+
+
 def test_own_numbers_are_taken(carol: Client) -> None:
     carol.post("/new-project/", SENT | OWN)
     project = Project.objects.get(slug="our-talks")

@@ -9,6 +9,7 @@ from django.test import Client
 
 from annotator.forms.rubric import RubricEditor
 from annotator.models import Project
+from annotator.projects import project_settings
 from annotator.projects.rubrics import RubricText
 from tests.conftest import Cast
 
@@ -52,10 +53,17 @@ def test_a_change_is_explained_before_it_is_published(carol: Client, project: Pr
     page = shown(carol.post(PAGE, sent | {"do": "check"}))
     assert "What version 2 changes" in page
     assert "so Tone will decide" in page
-    assert "Ratings of Tone are at most 2 apart" in page
+    assert "Tone has 3 levels, so the limits of the spread follow its scale: more annotators are asked above 1" in page
     assert Project.objects.get().rubric.version == 1
     assert carol.post(PAGE, sent | {"do": "publish"}).status_code == 302
     assert Project.objects.get().scales() == {"tone": 3, "depth": 5, "trust": 7}
+
+
+def test_a_limit_that_nothing_exceeds_is_named_before_the_next_version(carol: Client, project: Project) -> None:
+    project_settings.change(project, {"escalate_above": 4, "drop_above": 4})
+    page = shown(carol.post(PAGE, form(("a0", "Tone", 3), ("a1", "Depth", 5), do="check")))
+    assert "Two ratings of Tone are at most 2 apart, so the spread never asks for more annotators." in page
+    assert "Or let Depth decide, which has 5 levels." in page
 
 
 def test_rows_are_sent_in_the_order_of_the_page(carol: Client) -> None:

@@ -13,7 +13,7 @@ from annotator.models import Annotation, Attribute, AuditEntry, Label, Project, 
 from annotator.projects import project_settings, rubrics
 from annotator.projects.archive import archive
 from annotator.projects.rubrics import AttributeText, InvalidRubric, RubricText
-from annotator.projects.settings_check import InvalidProject
+from annotator.projects.settings_check import InvalidProject, never_met, scales_of
 from annotator.refusals import Refusal
 from tests.builders import NOW, claimed, make_project, make_task, rate
 from tests.conftest import Cast
@@ -156,8 +156,16 @@ def test_a_key_keeps_its_scale_once_it_is_rated_by(project: Project, cast: Cast)
 def test_the_deciding_attribute_follows_the_rubric(project: Project, cast: Cast) -> None:
     rate_all(project, cast, 3)
     rubrics.publish(project, rubric(attribute("tone", 2), attribute("depth")))
-    assert (project.spread_attribute, project.escalate_above, project.drop_above) == ("tone", 1, 1)
+    assert (project.spread_attribute, project.escalate_above, project.drop_above) == ("tone", 0, 1)
     assert RecountWanted.objects.filter(project=project).exists()
+
+
+@pytest.mark.parametrize(("levels", "limits"), [(2, (0, 1)), (3, (1, 1)), (4, (1, 1)), (5, (2, 2)), (7, (3, 3))])
+def test_the_limits_of_the_spread_follow_the_scale(project: Project, levels: int, limits: tuple[int, int]) -> None:
+    """A limit as wide as the scale would never ask for more annotators."""
+    rubrics.publish(project, rubric(attribute("tone", levels)))
+    assert (project.escalate_above, project.drop_above) == limits
+    assert never_met(project, scales_of(project.rubric)) == []
 
 
 def test_what_a_change_means_is_said_in_numbers(project: Project, cast: Cast) -> None:

@@ -3,10 +3,13 @@
 from typing import Any
 
 import pytest
+from django.contrib.admin.utils import flatten_fieldsets
 from django.test import Client
 from rest_framework.test import APIClient
 
 from annotator import assignment
+from annotator.admin.projects import ProjectAdmin
+from annotator.api.serializers import ProjectSerializer, ReviewersProjectSerializer
 from annotator.forms.project_settings import GROUPS, ProjectSettingsForm
 from annotator.models import AuditEntry, Project, Role, Rubric, Task, User
 from annotator.projects import project_settings
@@ -138,6 +141,42 @@ def test_another_rubric_offers_its_own_attributes(carol: Client, project: Projec
     assert carol.post(PAGE, shown(carol) | chosen | deciding).status_code == 302
     project.refresh_from_db()
     assert (project.rubric.key, project.spread_attribute) == ("mine", "tone")
+
+
+# Limits that nothing exceeds ---------------------------------------------------------------------------------
+
+NEVER = "so the spread never asks for more annotators. Half of the scale is usual: ask more above 2."
+
+
+def test_a_limit_that_no_ratings_exceed_is_named_before_and_after_it_is_saved(carol: Client, project: Project) -> None:
+    sent = shown(carol)
+    assert "never asks" not in carol.get(PAGE).content.decode()
+    assert NEVER in carol.post(PAGE, sent | {"escalate_above": 4, "preview": "1"}).content.decode()
+    carol.post(PAGE, sent | {"escalate_above": 4})
+    assert carol.get(PAGE).content.decode().count(NEVER) == 2, "as a message, and beside the numbers"
+
+
+def test_who_asks_nobody_more_in_any_case_is_not_warned(carol: Client, project: Project) -> None:
+    project_settings.change(project, {"max_annotators": 3, "escalate_above": 4})
+    assert "never asks" not in carol.get(PAGE).content.decode()
+
+
+# Every door has every setting ----------------------------------------------------------------------------------
+
+OWN_TO_A_DOOR = {"id", "created_at", "archived_at", "deleted_at", "releases_made"}
+SETTINGS = {field.name for field in Project._meta.concrete_fields} - OWN_TO_A_DOOR
+ONLY_FOR_MANAGERS = {
+    name for name in SETTINGS if name.startswith(("retrain_", "gold_", "qualification_t", "promote_"))
+} | {"training_config", "validation_share", "lease_minutes", "paused"}  # fmt: skip
+
+
+def test_every_door_has_every_setting_of_the_model() -> None:
+    admin_fields = flatten_fieldsets(ProjectAdmin.fieldsets)  # type: ignore[arg-type]
+    assert set(admin_fields) == SETTINGS
+    assert set(ProjectSettingsForm.Meta.fields) | {"training_config"} == SETTINGS
+    assert set(ProjectSerializer.Meta.fields) >= SETTINGS
+    assert set(ReviewersProjectSerializer.Meta.fields) >= SETTINGS - ONLY_FOR_MANAGERS
+    assert {name for group in GROUPS for name in group.names} >= SETTINGS - {"training_config"}
 
 
 # Two at once -------------------------------------------------------------------------------------------------

@@ -32,5 +32,5 @@ def names_like(name: str, fallback: str) -> Iterator[str]:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("annotator", "0060_answers_of_import_jobs")]
+    dependencies = [("annotator", "0061_notes_of_import_jobs")]
     operations = [migrations.RunPython(rename, migrations.RunPython.noop, elidable=True)]

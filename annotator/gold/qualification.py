@@ -1,6 +1,6 @@
 """Runs the test before the first task: practice with the experts' explanations, then a scored run, in limited tries."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -141,8 +141,13 @@ def answer(
     return run
 
 
-def save_draft(run: QualificationRun, form: Mapping[str, object]) -> None:
-    """Stores the half-filled form of the current task. Raises what `annotation.drafts.check_draft` raises."""
+def save_draft(run: QualificationRun, form: Mapping[str, object], *, changed: Collection[str] = ()) -> None:
+    """Stores the half-filled form of the current task, or the fields that `changed` names.
+
+    Raises what `annotation.drafts.check_draft` raises.
+    """
+    if changed:
+        form = run.draft | {name: value for name, value in form.items() if name in changed}
     check_draft(form)
     # An autosave that arrives after the last answer changes nothing.
     QualificationRun.objects.filter(pk=run.pk, finished_at__isnull=True).update(draft=dict(form))

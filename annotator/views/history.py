@@ -14,6 +14,7 @@ from annotator import access, annotation
 from annotator.access import user_of
 from annotator.db.clock import database_now
 from annotator.forms import RatingForm, SkipForm, filled
+from annotator.forms.sent_segments import by_cell
 from annotator.models import Annotation, Assignment, Draft, Task
 from annotator.pii.highlights import marks_of
 from annotator.refusals import Refusal
@@ -71,8 +72,8 @@ def revise(request: HttpRequest, assignment_id: int) -> HttpResponse:
     form = RatingForm(
         mine.task.project,
         annotation.responses_to_rate(mine),
-        request.POST or None,
-        initial=draft.form if draft else filled(stored),
+        by_cell(request.POST) or None,
+        initial=filled(stored) | (draft.form if draft else {}),
     )
     if not form.is_bound or not form.is_valid():
         page = _page(request, mine, stored, form) | {"saved_at": draft.saved_at if draft else stored.submitted_at}

@@ -17,6 +17,7 @@ from annotator.access import user_of
 from annotator.db.clock import database_now
 from annotator.forms import GoldForm
 from annotator.forms.segments import SegmentTable
+from annotator.forms.sent_segments import by_cell, half_filled
 from annotator.gold import qualification
 from annotator.models import Project, QualificationAnswer, QualificationRun, Response, Task
 from annotator.refusals import Refusal
@@ -68,7 +69,7 @@ def take(request: HttpRequest, run_id: int) -> HttpResponse:
         messages.info(request, _("You have already answered that task. Your first answer counts."))
         return redirect("take-qualification", run.pk)
     responses = _responses(run, task)
-    form = GoldForm(run.member.project, responses, request.POST or None, initial=run.draft)
+    form = GoldForm(run.member.project, responses, by_cell(request.POST) or None, initial=run.draft)
     if form.is_valid():
         qualification.answer(run, task, form.scores(), segments=form.segments(), now=database_now())
         # Practice explains each task; the test goes on.
@@ -104,9 +105,9 @@ def draft(request: HttpRequest, run_id: int) -> JsonResponse:
     """Stores the half-filled form of the task under way, and answers with the time."""
     run = access.own_qualification_run(user_of(request), run_id)
     now = database_now()
-    form = {name: value for name, value in request.POST.items() if name != "csrfmiddlewaretoken"}
+    form, changed = half_filled(request.POST)
     try:
-        qualification.save_draft(run, form)
+        qualification.save_draft(run, form, changed=changed)
     except Refusal as refused:
         return JsonResponse({"detail": str(refused)}, status=refused.status)
     return JsonResponse({"saved_at": now})
@@ -152,8 +153,8 @@ def _comparison(run: QualificationRun, task: Task, mine: Mapping[int, Qualificat
                     "attribute": attribute,
                     "mine": mine[response.pk].scores[attribute.key],
                     "experts": response.expert_rating.scores[attribute.key],
-                    "mine_text": attribute.levels[mine[response.pk].scores[attribute.key]],
-                    "experts_text": attribute.levels[response.expert_rating.scores[attribute.key]],
+                    "mine_text": attribute.shown_levels[mine[response.pk].scores[attribute.key]],
+                    "experts_text": attribute.shown_levels[response.expert_rating.scores[attribute.key]],
                 }
                 for attribute in attributes
             ],

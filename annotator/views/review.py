@@ -26,6 +26,7 @@ from annotator.forms.review import (
     as_it_stands,
     started_from,
 )
+from annotator.forms.sent_segments import by_cell
 from annotator.models import Adjudication, Annotation, Assignment, Label, Project, Pseudonym, Task, User, Verdict
 from annotator.pii.highlights import marks_of
 from annotator.projects.pseudonyms import Naming
@@ -122,7 +123,7 @@ def review_task(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     except Refusal as refused:
         messages.error(request, str(refused))
         return redirect("review", slug)
-    data = request.POST if request.method == "POST" else None
+    data = by_cell(request.POST) if request.method == "POST" else None
     start = _start(request.GET.get("start", ""), ratings)
     said = segment_sheets(ratings, project, finest=False)
     form = AdjudicationForm(project, list(task.responses.all()), data, initial=start, said=said)

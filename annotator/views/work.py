@@ -19,6 +19,7 @@ from annotator.assignment import Claim
 from annotator.db.clock import database_now
 from annotator.forms import RatingForm, ReportForm, SkipForm
 from annotator.forms.recut import recut as recut_form
+from annotator.forms.sent_segments import by_cell, half_filled
 from annotator.models import Assignment, Draft, Project, Response, Skip, SkipReason
 from annotator.pii.highlights import marks_of
 from annotator.refusals import Refusal
@@ -101,7 +102,7 @@ def submit(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     if mine.state == Assignment.State.SUBMITTED:
         messages.info(request, _("You have already rated this task. Your earlier rating is kept."))
         return _onwards(request, mine)
-    form = RatingForm(mine.task.project, annotation.responses_to_rate(mine), request.POST)
+    form = RatingForm(mine.task.project, annotation.responses_to_rate(mine), by_cell(request.POST))
     if not form.is_valid():
         page = "_work.html" if request.htmx else "annotate.html"
         return render(request, page, _work(request, mine, form), status=422)
@@ -153,10 +154,8 @@ def _work_area(request: HttpRequest, project: Project, claimed: Claim) -> HttpRe
 def draft(request: HttpRequest, assignment_id: int) -> JsonResponse:
     """Stores the half-filled form, and answers with the time. `changed` names the fields chosen since it last came."""
     mine = access.own_assignment(user_of(request), assignment_id)
-    # Check boxes alone have several values.
-    data = {name: values if name.startswith("checks-") else values[-1] for name, values in request.POST.lists()}
-    form = {name: value for name, value in data.items() if name not in ("csrfmiddlewaretoken", "changed")}
-    changed, revision = request.POST.getlist("changed"), number_in(request.GET, "revision", most=MOST_REVISIONS) or 0
+    form, changed = half_filled(request.POST)
+    revision = number_in(request.GET, "revision", most=MOST_REVISIONS) or 0
     try:
         saved_at = annotation.save_draft(mine.pk, form, changed=changed, revision=revision, now=database_now())
     except Refusal as refused:
@@ -175,11 +174,10 @@ def recut(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     if request.method == "GET" or not mine.task.project.allow_recut or mine.state != Assignment.State.LEASED:
         return redirect("annotate", mine.task.project.slug)
     responses = annotation.responses_to_rate(mine)
-    form = RatingForm(mine.task.project, responses, request.POST)
-    values = {name: values if name.startswith("checks-") else values[-1] for name, values in request.POST.lists()}
+    form, values = RatingForm(mine.task.project, responses, by_cell(request.POST)), half_filled(request.POST)[0]
     wanted = {name: str(values.pop(name, "")) for name in ("join", "divide", "quote")}
     try:
-        changed = recut_form(form, {n: v for n, v in values.items() if n != "csrfmiddlewaretoken"}, **wanted)
+        changed = recut_form(form, values, **wanted)
         annotation.save_draft(mine.pk, changed, now=database_now())
     except Refusal as refused:
         messages.error(request, str(refused))

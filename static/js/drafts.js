@@ -1,6 +1,7 @@
 // Keeps a half-filled form. Each choice is saved on the server; what has not arrived stays in this browser, is sent
 // again until it has, and is put back into the form; the line #saved says which. A form that this script has filled
 // gets the event "drafts:filled".
+import { folded, isCell, nameOf } from "./cells.js";
 import { freshToken } from "./csrf.js";
 
 const WAIT = 400, RETRY = 4000, PATIENCE = 10_000, BEACON = 60_000;
@@ -44,9 +45,23 @@ function forgetOld() {
   } catch { /* nothing is kept here at all */ }
 }
 
-function keep(form, names) {
-  const data = new FormData(form), at = Date.now() + skew, choices = read(form);
-  for (const name of names) choices[name] = { values: data.getAll(name), at, base };
+// The fields of the form by their names.
+function fieldsOf(form) {
+  const fields = new Map();
+  for (const field of form.querySelectorAll("input, select, textarea")) {
+    const name = nameOf(field);
+    if (name && name !== "csrfmiddlewaretoken") fields.set(name, [...(fields.get(name) ?? []), field]);
+  }
+  return fields;
+}
+
+const isBox = ({ type }) => type === "radio" || type === "checkbox";
+const valuesOf = (fields) => fields.filter((field) => !isBox(field) || field.checked).map(({ value }) => value);
+
+// Keeps what the groups of fields, each of one name, say now.
+function keep(form, groups) {
+  const at = Date.now() + skew, choices = read(form);
+  for (const fields of groups) choices[nameOf(fields[0])] = { values: valuesOf(fields), at, base };
   write(form, choices);
 }
 
@@ -64,14 +79,18 @@ function sendSoon(wait) {
   timer = setTimeout(() => send(formOf()), wait);
 }
 
+// Only what has changed is sent: the server has the rest, and a task may have thousands of answers.
 function requestOf(form, choices) {
-  const body = new URLSearchParams(new FormData(form));
-  for (const [name, { values }] of Object.entries(choices)) {
+  const body = new URLSearchParams(), names = Object.keys(choices);
+  for (const name of names.filter((name) => !isCell(name))) {
     body.append("changed", name);
-    body.delete(name); // the kept choice counts, not the field: another tab may have made it
-    for (const value of values) body.append(name, value);
+    for (const value of choices[name].values) body.append(name, value);
   }
-  body.delete("csrfmiddlewaretoken"); // the header has a fresh one
+  for (const [name, value] of folded(names.filter(isCell).map((name) => [name, choices[name].values[0]]))) {
+    body.append("changed", name);
+    body.append(name, value);
+  }
+  if (form.elements.active_seconds && !choices.active_seconds) body.append("active_seconds", form.elements.active_seconds.value);
   // Such a request outlives the page; browsers refuse one of more than 64 KiB.
   const keepalive = body.toString().length < BEACON;
   const impatience = new AbortController();
@@ -85,10 +104,11 @@ async function send(form) {
   if (sending || submitting || !Object.keys(sent).length) return;
   sending = true;
   const answer = await fetch(form.dataset.draft, requestOf(form, sent)).catch(() => null);
+  const stored = answer?.ok ? await answer.json().catch(() => null) : null;
   sending = false;
   if (form !== formOf()) return; // the next task has come meanwhile
-  if (!answer?.ok) return void missed(answer);
-  base = Date.parse((await answer.json()).saved_at);
+  if (!stored) return void missed(answer);
+  base = Date.parse(stored.saved_at);
   // A choice that was changed while the request was under way is sent next.
   const left = Object.entries(read(form)).filter(([name, { at }]) => at !== sent[name]?.at);
   // The page that comes next may have been drawn before this answer: only what is still kept here corrects it.
@@ -110,11 +130,19 @@ function missed(answer) {
   sendSoon(RETRY);
 }
 
-document.addEventListener("input", ({ target }) => {
-  if (!target.name || !target.form || target.form !== formOf()) return;
-  keep(target.form, [target.name]);
+function keepSoon(form, groups) {
+  if (!form || form !== formOf()) return;
+  keep(form, groups);
   sendSoon(WAIT);
+}
+
+document.addEventListener("input", ({ target }) => {
+  const name = nameOf(target);
+  if (!name || !target.form) return;
+  const same = isBox(target) ? [...target.form.querySelectorAll(`[name="${CSS.escape(name)}"]`)] : [target];
+  keepSoon(target.form, [same]);
 });
+document.addEventListener("cells:put", ({ target, detail }) => keepSoon(target.form, detail.map((cell) => [cell])));
 document.addEventListener("visibilitychange", () => { if (document.hidden) send(formOf()); });
 addEventListener("online", () => send(formOf()));
 addEventListener("beforeunload", () => {
@@ -124,17 +152,15 @@ addEventListener("beforeunload", () => {
 addEventListener("beforeunload", (event) => { if (memory.size > 0 && !submitting) event.preventDefault(); });
 
 // Put back into the form, and kept until a submission has been stored.
-function fill(form, choices) {
+function fill(form, choices, fields = fieldsOf(form)) {
   for (const [name, { values }] of choices) {
-    for (const field of form.querySelectorAll(`[name="${CSS.escape(name)}"]`)) {
-      if (field.type === "radio" || field.type === "checkbox") field.checked = values.includes(field.value);
+    for (const field of fields.get(name) ?? []) {
+      if (isBox(field)) field.checked = values.includes(field.value);
       else field.value = values[0] ?? "";
     }
   }
   form.dispatchEvent(new Event("drafts:filled", { bubbles: true }));
 }
-
-const answered = (form, name) => new FormData(form).getAll(name).some((value) => value !== "");
 
 // A choice yields where the server has stored another since, made later on another machine.
 function restore() {
@@ -145,9 +171,10 @@ function restore() {
   skew = 1000 * Number(now) - Date.now();
   base = 1000 * Number(since);
   // One millisecond more: `since` has microseconds, and a base from an answer of the server has not.
-  const entries = Object.entries(read(form));
-  const left = entries.filter(([name, made]) => made.base + 1 >= base || made.at > base || !answered(form, name));
-  fill(form, left);
+  const entries = Object.entries(read(form)), fields = fieldsOf(form);
+  const isAnswered = (name) => valuesOf(fields.get(name) ?? []).some((value) => value !== "");
+  const left = entries.filter(([name, made]) => made.base + 1 >= base || made.at > base || !isAnswered(name));
+  fill(form, left, fields);
   write(form, Object.fromEntries(left));
   if (base && !left.length) say("saved", new Date(base - skew));
   send(form);
@@ -177,7 +204,7 @@ for (const failure of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) 
     if (target !== form) return;
     submitting = false;
     unsubmitted = true;
-    keep(form, new Set([...new FormData(form).keys()].filter((name) => name !== "csrfmiddlewaretoken")));
+    keep(form, [...fieldsOf(form).values()].filter((fields) => valuesOf(fields).some((value) => value !== "")));
     say(detail.xhr.status === 403 || detail.xhr.status === 404 ? "stranger" : "unsubmitted");
     sendSoon(RETRY);
   });

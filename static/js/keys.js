@@ -17,8 +17,7 @@ const typing = (target) => target.matches("textarea, select, input:not([type=rad
 const focused = (selector) => document.activeElement?.closest(selector);
 
 function current() {
-  const list = groups();
-  return focused("#rating :is(.segments, .likert, .choice, .ranking, .written[data-question])") ?? list.find((group) => !isAnswered(group));
+  return focused("#rating :is(.segments, .likert, .choice, .ranking, .written[data-question])") ?? groups().find((group) => !isAnswered(group));
 }
 
 function focusOn(group) {

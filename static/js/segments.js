@@ -1,8 +1,11 @@
 // The table of segments: which cell is next, what a key does to it, and the dock with the texts of its levels.
+import { nameOf } from "./cells.js";
+
 const DASH = "\u2013";
-const dock = () => document.querySelector("[data-dock]");
+let shown = null; // the dock of the task on the page: a key must not search a page of thousands of cells for it
+const dock = () => (shown?.isConnected ? shown : (shown = document.querySelector("[data-dock]")));
 const table = (cell) => cell.closest(".segments");
-const rows = (cell) => [...table(cell).tBodies[0].rows];
+const rowOf = (cell) => cell.closest("tr");
 const cellsOf = (row) => [...row.querySelectorAll(".cell")];
 const every = (cell) => [...table(cell).querySelectorAll(".cell")];
 
@@ -14,17 +17,20 @@ export const firstOpen = (group) => openCell(group) ?? group.querySelector(".cel
 export const isFull = (group) => !openCell(group);
 
 export function focusCell(cell) {
+  // Before the focus, which lays the page out: it is laid out once for both.
+  show((current = cell));
   cell.focus({ preventScroll: true });
   cell.select();
-  cell.closest("tr").scrollIntoView({ block: "nearest" });
+  rowOf(cell).scrollIntoView({ block: "nearest" });
 }
 
+// One event for all cells: whoever listens does the same work for a thousand of them as for one.
 function put(cells, value) {
   for (const cell of cells) {
     cell.value = typeof value === "function" ? value(cell) : value;
     cell.classList.remove("refused");
-    cell.dispatchEvent(new Event("input", { bubbles: true }));
   }
+  if (cells.length) cells[0].dispatchEvent(new CustomEvent("cells:put", { bubbles: true, detail: cells }));
 }
 
 // Returns whether the cell takes the digit; a digit beyond the scale is no answer.
@@ -34,9 +40,10 @@ export function rate(cell, digit) {
 }
 
 function answer(cell, value) {
+  const next = cell.closest("td").nextElementSibling ?? rowOf(cell).nextElementSibling;
+  if (next) current = null; // the dock goes on to the next cell at once
   put([cell], value);
-  const all = every(cell), next = all[all.indexOf(cell) + 1];
-  if (next) focusCell(next);
+  if (next) focusCell(next.querySelector(".cell"));
   else leave(cell);
   return true;
 }
@@ -46,35 +53,32 @@ function leave(cell) {
   cell.dispatchEvent(new CustomEvent("segments:done", { bubbles: true }));
 }
 
+const goOn = (row, cell) => (row ? focusCell(row.querySelector(".cell")) : leave(cell));
+
 // Returns false at the edge of the table, where the other scales follow.
 export function step(cell, down, right) {
-  const all = rows(cell), at = all.indexOf(cell.closest("tr")), own = cellsOf(all[at]), column = own.indexOf(cell);
-  const row = all[at + down], to = row && cellsOf(row)[column + right];
+  const own = rowOf(cell), row = down > 0 ? own.nextElementSibling : down < 0 ? own.previousElementSibling : own;
+  const to = row && cellsOf(row)[cellsOf(own).indexOf(cell) + right];
   if (to) focusCell(to);
   return Boolean(to) || Boolean(right);
 }
 
-const rowBefore = (cell) => cell.closest("tr").previousElementSibling;
 let before = null; // what "the rest is fine" has filled, to be taken back
 
 const does = {
   "not-applicable": (cell) => answer(cell, DASH),
   copy(cell) {
-    const above = rowBefore(cell), own = cellsOf(cell.closest("tr"));
+    const above = rowOf(cell).previousElementSibling, own = cellsOf(rowOf(cell));
     if (!above) return;
     const values = cellsOf(above).map(({ value }) => value);
     put(own, (one) => values[own.indexOf(one)]);
-    const next = cell.closest("tr").nextElementSibling;
-    if (next) focusCell(cellsOf(next)[0]);
-    else leave(cell);
+    goOn(rowOf(cell).nextElementSibling, cell);
   },
   level(cell) {
-    const own = cellsOf(cell.closest("tr")), last = own.slice(0, own.indexOf(cell) + 1).findLast(({ value }) => value);
+    const own = cellsOf(rowOf(cell)), last = own.slice(0, own.indexOf(cell) + 1).findLast(({ value }) => value);
     if (!last) return;
     put(own.filter(({ value }) => !value), (one) => fitting(one, last.value));
-    const next = cell.closest("tr").nextElementSibling;
-    if (next) focusCell(cellsOf(next)[0]);
-    else leave(cell);
+    goOn(rowOf(cell).nextElementSibling, cell);
   },
   fine(cell, button) {
     before = every(cell).filter(({ value }) => !value);
@@ -115,14 +119,24 @@ function say(text, undoable) {
   dock().querySelector("[data-does=undo]").hidden = !undoable;
 }
 
+let lit = null;
+
+function light(row) {
+  if (row !== lit) lit?.classList.remove("lit");
+  row?.classList.add("lit");
+  lit = row;
+}
+
+let said = ""; // the cell and the value that the dock is about
+
 function show(cell) {
-  const place = dock();
-  if (!place) return;
+  const place = dock(), about = `${nameOf(cell)}=${cell.value}`;
+  if (!place || (said === about && lit === rowOf(cell) && !place.hidden)) return;
+  said = about;
   place.hidden = false;
-  for (const lit of document.querySelectorAll(".segment.lit")) lit.classList.remove("lit");
-  cell.closest("tr").classList.add("lit");
-  const at = place.querySelector("[data-at]"), all = rows(cell);
-  const values = { letter: table(cell).dataset.letter, number: all.indexOf(cell.closest("tr")) + 1, count: all.length };
+  light(rowOf(cell));
+  const at = place.querySelector("[data-at]"), number = rowOf(cell).cells[0].textContent;
+  const values = { letter: table(cell).dataset.letter, number, count: table(cell).tBodies[0].rows.length };
   at.textContent = at.dataset.text.replace(/{(\w+)}/g, (_, name) => values[name]);
   for (const aspect of place.querySelectorAll("[data-aspect]")) {
     aspect.hidden = aspect.dataset.aspect !== cell.dataset.aspect;
@@ -135,7 +149,7 @@ function show(cell) {
 // What a digit rates next is what the dock shows: nothing while another question is in focus.
 function hide() {
   current = null;
-  for (const lit of document.querySelectorAll(".segment.lit")) lit.classList.remove("lit");
+  light(null);
   if (dock()) dock().hidden = !before?.length;
 }
 
@@ -159,9 +173,9 @@ document.addEventListener("click", ({ target }) => {
 function rowAtHand() {
   const node = getSelection().anchorNode, place = node?.nodeType === Node.ELEMENT_NODE ? node : node?.parentElement;
   const row = String(getSelection()).trim() ? place?.closest(".segment") : null;
-  return row?.querySelector(".cell") ? row : current?.closest("tr");
+  return row?.querySelector(".cell") ? row : current && rowOf(current);
 }
-document.addEventListener("input", ({ target }) => { if (target === current) show(current); });
+for (const change of ["input", "cells:put"]) document.addEventListener(change, ({ target }) => { if (target === current) show(current); });
 
 document.addEventListener("click", ({ target }) => {
   const level = target.closest(".dock [data-level]"), button = target.closest(".dock [data-does]");
@@ -174,7 +188,7 @@ document.addEventListener("click", ({ target }) => {
 document.addEventListener("click", ({ target }) => {
   if (!target.closest("[data-divides]") || !current?.isConnected) return;
   const row = rowAtHand(), fields = document.getElementById("divide-fields");
-  const [, response, index] = cellsOf(row)[0].name.split("-");
+  const [, response, index] = nameOf(cellsOf(row)[0]).split("-");
   fields.querySelector("[name=divide]").value = `${response}-${index}`;
   fields.querySelector("[name=quote]").value = quoted(row);
 }, { capture: true });
@@ -192,7 +206,8 @@ document.addEventListener("beforeinput", (event) => {
 
 // A finger rates by the dock, whose texts a keyboard on the screen would cover.
 function begin() {
-  before = null;
+  before = lit = null;
+  said = "";
   const open = [...document.querySelectorAll(".segments")].find((group) => group.querySelector(".cell") && !isFull(group));
   if (!dock()) return;
   if (open) show((current = firstOpen(open)));

@@ -39,7 +39,7 @@ def figures(metrics: Mapping[str, Any], attributes: Sequence[Attribute]) -> list
     """Returns the measures of each attribute that has labels, in the order of the rubric."""
     measured = metrics.get("attributes") or {}
     known = [attribute for attribute in attributes if (measured.get(attribute.key) or {}).get("rmse") is not None]
-    return [_of(measured[attribute.key], _(attribute.name)) for attribute in known]
+    return [_of(measured[attribute.key], attribute.shown_name) for attribute in known]
 
 
 def segment_figures(metrics: Mapping[str, Any], aspects: Sequence[Attribute]) -> list[Figures]:
@@ -137,7 +137,7 @@ def calibration_charts(metrics: Mapping[str, Any], attributes: Sequence[Attribut
         charts.append(
             Chart(
                 name=f"predicted-{attribute.key}",
-                title=_(attribute.name),
+                title=attribute.shown_name,
                 kind=Kind.LINE,
                 places=[number(place, 0) for place in range(1, len(bins) + 1)],
                 series=[

@@ -8,7 +8,6 @@ from django.contrib import admin
 from django.db import transaction
 from django.db.models import Count, Q
 from django.http import HttpRequest
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from unfold.admin import StackedInline
 from unfold.widgets import UnfoldAdminSelectWidget
@@ -38,8 +37,10 @@ def _field(attribute: Attribute) -> str:
 
 
 def _levels(attribute: Attribute) -> forms.TypedChoiceField:
-    choices = [(score, f"{level(score)}: {_(text)}") for score, text in enumerate(attribute.levels)]
-    return forms.TypedChoiceField(choices=choices, coerce=int, label=_(attribute.name), widget=UnfoldAdminSelectWidget)
+    choices = [(score, f"{level(score)}: {text}") for score, text in enumerate(attribute.shown_levels)]
+    return forms.TypedChoiceField(
+        choices=choices, coerce=int, label=attribute.shown_name, widget=UnfoldAdminSelectWidget
+    )
 
 
 class ExpertRatingInline(StackedInline):

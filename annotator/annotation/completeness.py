@@ -130,7 +130,7 @@ def _says_nothing(submission: Submission) -> bool:
 def _rating_errors(rating: ResponseRating, project: Project) -> list[str]:
     attributes = project.attributes_for()
     highest = {attribute.key: len(attribute.levels) - 1 for attribute in attributes}
-    errors = [_no_answer(_(attribute.name)) for attribute in attributes if attribute.key not in rating.scores]
+    errors = [_no_answer(attribute.shown_name) for attribute in attributes if attribute.key not in rating.scores]
     errors += [
         _("%(key)s is not an attribute of this project") % {"key": shown_name(key)}
         for key in sorted(set(rating.scores) - set(highest))[:MOST_NAMED]

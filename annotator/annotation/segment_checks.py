@@ -28,7 +28,7 @@ def _score_errors(segments: Sequence[Mapping[str, int | None]], aspects: Sequenc
         text = _("it has %(count)s segments, and %(rated)s are rated: rate each by its index from 0")
         return [text % {"count": count, "rated": len(segments)}]
     highest = {aspect.key: len(aspect.levels) - 1 for aspect in aspects}
-    names = {aspect.key: _(aspect.name) for aspect in aspects}
+    names = {aspect.key: aspect.shown_name for aspect in aspects}
     errors: list[str] = []
     for number, scores in enumerate(segments, 1):
         if scores.keys() != highest.keys():

@@ -224,8 +224,8 @@ def _is_written(name: str) -> bool:
 
 def likert(attribute: Attribute, letter: str) -> forms.TypedChoiceField:
     """Returns the scale of an attribute: levels count from 1 on the page, and from 0 in the data."""
-    choices = [(score, _(text)) for score, text in enumerate(attribute.levels)]
-    name = _(attribute.name)
+    choices = [(score, text) for score, text in enumerate(attribute.shown_levels)]
+    name = attribute.shown_name
     return forms.TypedChoiceField(
         choices=choices,
         coerce=int,
@@ -237,7 +237,7 @@ def likert(attribute: Attribute, letter: str) -> forms.TypedChoiceField:
 
 def _checks(attribute: Attribute) -> forms.MultipleChoiceField:
     return forms.MultipleChoiceField(
-        choices=[(key, _(text)) for key, text in attribute.checks], required=False, widget=forms.CheckboxSelectMultiple
+        choices=attribute.shown_checks, required=False, widget=forms.CheckboxSelectMultiple
     )
 
 
@@ -272,7 +272,7 @@ def _written(label: str, longest: int, *, rows: int, required: bool = False, **o
 def _domain(project: Project) -> forms.ChoiceField:
     label = _("Domain")
     return forms.ChoiceField(
-        choices=[(domain, _(domain)) for domain in project.domains],
+        choices=[(domain, domain) for domain in project.domains],
         label=label,
         widget=forms.RadioSelect,
         error_messages={"required": _no_answer(label, "")},

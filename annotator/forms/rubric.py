@@ -188,9 +188,7 @@ class PreviewForm(forms.Form):
         self.attributes = list(attributes)
         for attribute in self.attributes:
             self.fields[attribute.key] = likert(attribute, "A")
-            boxes = forms.MultipleChoiceField(
-                choices=[(key, _(text)) for key, text in attribute.checks], widget=forms.CheckboxSelectMultiple
-            )
+            boxes = forms.MultipleChoiceField(choices=attribute.shown_checks, widget=forms.CheckboxSelectMultiple)
             if attribute.checks:
                 self.fields[f"checks-{attribute.key}"] = boxes
 

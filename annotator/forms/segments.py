@@ -186,7 +186,7 @@ class SegmentTable:
             "letter": self.letter,
             "count": len(refused),
             "number": number,
-            "aspect": _(first.aspect.name),
+            "aspect": first.aspect.shown_name,
             "levels": first.levels,
         }
         if first.value:

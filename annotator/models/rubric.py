@@ -57,8 +57,17 @@ class Rubric(models.Model):
         ]
 
     def __str__(self) -> str:
-        # Those that came with the product are translated. The translation of an empty text is the catalogue's header.
-        return gettext(self.name) if self.name else ""
+        return self.shown(self.name)
+
+    @property
+    def is_shipped(self) -> bool:
+        """Whether the rubric came with the product: nobody here has written its texts."""
+        return self.project_id is None and self.made_by_id is None
+
+    def shown(self, text: str) -> str:
+        """Returns a text of the rubric for its reader. What somebody here has written is the same in every language."""
+        # The translation of an empty text is the catalogue's header.
+        return gettext(text) if text and self.is_shipped else text
 
 
 class _HowMany(Func):
@@ -105,8 +114,28 @@ class Attribute(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    def _shown(self, text: str) -> str:
+        # A preview has an attribute without a rubric, from what somebody is writing.
+        return self.rubric.shown(text) if self.rubric_id else text
+
+    @property
+    def shown_name(self) -> str:
+        return self._shown(self.name)
+
+    @property
+    def shown_description(self) -> str:
+        return self._shown(self.description)
+
+    @property
+    def shown_levels(self) -> list[str]:
+        return [self._shown(text) for text in self.levels]
+
+    @property
+    def shown_checks(self) -> list[tuple[str, str]]:
+        return [(key, self._shown(text)) for key, text in self.checks]
+
 
 @lru_cache(maxsize=64)
 def attributes_of(rubric_id: int, moment: int) -> tuple[Attribute, ...]:
     """Returns the rubric's attributes, read once for each `moment`: every task needs them, and they hardly change."""
-    return tuple(Attribute.objects.filter(rubric=rubric_id).order_by("position"))
+    return tuple(Attribute.objects.filter(rubric=rubric_id).select_related("rubric").order_by("position"))

@@ -44,11 +44,11 @@ def _heading(depth: int, text: str) -> Iterator[str]:
 
 
 def _scale(attribute: Attribute) -> Iterator[str]:
-    yield from _heading(3, _(attribute.name))
+    yield from _heading(3, attribute.shown_name)
     if attribute.description:
-        yield _(attribute.description)
+        yield attribute.shown_description
         yield ""
-    for number, text in enumerate(attribute.levels, 1):
-        yield f"{number}. {_(text)}"
+    for number, text in enumerate(attribute.shown_levels, 1):
+        yield f"{number}. {text}"
     yield ""
     yield _("*Add what distinguishes two neighbouring levels.*")

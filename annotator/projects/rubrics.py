@@ -128,7 +128,7 @@ def _faults(text: RubricText, in_use: Mapping[str, int]) -> Iterator[tuple[str, 
                     "Responses have been rated by %(attribute)s with %(levels)s levels. Keep as many, or give the "
                     "attribute another key: it is another scale."
                 )
-                % {"attribute": _(attribute.name), "levels": levels},
+                % {"attribute": attribute.name, "levels": levels},
             )
 
 

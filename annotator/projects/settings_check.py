@@ -142,8 +142,8 @@ Scales = Mapping[str, tuple[str, int]]
 
 def scales_of(rubric: Rubric) -> Scales:
     # Those of whole responses first: each of many segments has its own chance of a wide spread.
-    rows = rubric.attributes.order_by("scope", "position").values_list("key", "name", "levels")
-    return {key: (_(name), len(levels)) for key, name, levels in rows}
+    attributes = rubric.attributes.order_by("scope", "position")
+    return {attribute.key: (attribute.shown_name, len(attribute.levels)) for attribute in attributes}
 
 
 def deciding_in(scales: Scales) -> str:

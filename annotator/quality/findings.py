@@ -66,7 +66,7 @@ def unjudged(project: Project) -> QuerySet[RaterQuality]:
 def findings(project: Project, rows: Iterable[RaterQuality]) -> list[Finding]:
     """Returns the findings about a project's annotators; the number of queries does not grow with their number."""
     rows = list(rows)
-    names = {attribute.key: _(attribute.name) for attribute in project.attributes_for()}
+    names = {attribute.key: attribute.shown_name for attribute in project.attributes_for()}
     wanted = {task for row in rows for flag in row.flags for task in flag["examples"]}
     tasks = Task.objects.only("pk", "external_id").in_bulk(wanted)
     excluded = {exclusion.annotator_id: exclusion for exclusion in Exclusion.objects.filter(project=project)}

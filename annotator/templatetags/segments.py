@@ -21,7 +21,7 @@ _AGREED = """<strong class="agreed"><span class="visually-hidden">{} </span>{}</
 @register.simple_tag
 def cells(row: Row) -> SafeString:
     label = _("Segment %(number)s, %(aspect)s")
-    names = [_(cell.aspect.name) for cell in row.cells]
+    names = [cell.aspect.shown_name for cell in row.cells]
     return format_html_join(
         "",
         _CELL,
@@ -53,7 +53,7 @@ def said(row: Row) -> SafeString:
     cells = (
         (
             " disputed" if cell.disputed else "",
-            _(cell.aspect.name),
+            cell.aspect.shown_name,
             cell.said,
             format_html(_AGREED, label, cell.agreed) if cell.agreed else "",
         )

@@ -170,7 +170,7 @@ class Order:
         yield self._heading("shared", _("Shared"))
         yield self._heading("kappa", _("Kappa"))
         for attribute in self.attributes:
-            yield self._heading(f"kappa.{attribute.key}", _(attribute.name))
+            yield self._heading(f"kappa.{attribute.key}", attribute.shown_name)
         yield self._heading("exact", _("Same"))
         yield self._heading("bias", _("Bias"))
 

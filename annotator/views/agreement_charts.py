@@ -27,7 +27,7 @@ def by_attribute(
         name="kappa",
         title=_("Weighted kappa by attribute"),
         kind=Kind.POINTS,
-        places=[_(attribute.name) for attribute in attributes],
+        places=[attribute.shown_name for attribute in attributes],
         series=series,
         place_label=_("Attribute"),
         value_label=_("Weighted kappa"),
@@ -53,7 +53,8 @@ def by_week(
         kind=Kind.LINE,
         places=[day_name(monday) for monday, _kappas in weeks[-WEEKS_DRAWN:]],
         series=[
-            Series(_(one.name), [kappas.get(one.key) for _monday, kappas in weeks[-WEEKS_DRAWN:]]) for one in attributes
+            Series(one.shown_name, [kappas.get(one.key) for _monday, kappas in weeks[-WEEKS_DRAWN:]])
+            for one in attributes
         ],
         place_label=_("Week of"),
         value_label=_("Weighted kappa"),

@@ -107,7 +107,7 @@ def _partial() -> str:
 
 
 def _agreement_charts(agreed: WithOthers, attributes: Sequence[Attribute]) -> list[Chart]:
-    names = [_(attribute.name) for attribute in attributes]
+    names = [attribute.shown_name for attribute in attributes]
     return [
         Chart(
             name="agreement-with-others",

@@ -40,7 +40,7 @@ def _scores(row: Row, raters: Sequence[Rater]) -> dict[str, Any]:
 
 
 def _text(attribute: Attribute, score: int | None) -> str:
-    return "" if score is None else _(attribute.levels[score])
+    return "" if score is None else attribute.shown_levels[score]
 
 
 def _answers(sheet: Sheet, label: str, text: Callable[[Rating], str], *, wide: bool = False) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def _ticks(key: str, sheet: Sheet) -> dict[str, Any]:
 def unlikely_scores(ratings: Reviewed) -> list[dict[str, Any]]:
     """Returns the scores that a model did not expect, rater by rater, as levels of the scale."""
     letters = {sheet.response.pk: sheet.letter for sheet in ratings.sheets}
-    names = {row.attribute.key: _(row.attribute.name) for sheet in ratings.sheets for row in sheet.rows}
+    names = {row.attribute.key: row.attribute.shown_name for sheet in ratings.sheets for row in sheet.rows}
     return [
         {
             "number": rater.number,

@@ -110,7 +110,7 @@ def _named(project: Project, change: Change, before: RubricText, after: RubricTe
     and `never` the sentences about limits that nothing would exceed.
     `keep_keys` are the attributes that get another name, with their keys.
     """
-    names = {one.key: _(one.name) for text in (before, after) for one in text.attributes}
+    names = {one.key: one.name for text in (before, after) for one in text.attributes}
     lists = {
         what: [names[key] for key in getattr(change, what)] for what in ("added", "removed", "reworded", "reordered")
     }
@@ -122,7 +122,7 @@ def _named(project: Project, change: Change, before: RubricText, after: RubricTe
     then.spread_attribute, (then.escalate_above, then.drop_above) = change.spread_attribute, limits
     follow = limits != (project.escalate_above, project.drop_above)
     earlier = {one.key: one.name for one in before.attributes}
-    keep_keys = [f"{_(one.name)} ({one.key})" for one in after.attributes if earlier.get(one.key, one.name) != one.name]
+    keep_keys = [f"{one.name} ({one.key})" for one in after.attributes if earlier.get(one.key, one.name) != one.name]
     decides = names[change.spread_attribute]
     said = {"limits": limits if follow else None, "never": never_met(then, scales)}
     return {**lists, **said, "keep_keys": keep_keys, "decides": decides, "levels": scales[change.spread_attribute][1]}

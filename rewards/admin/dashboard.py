@@ -113,7 +113,7 @@ def _standings(projects: Sequence[Any]) -> list[Standing]:
 def _card(standing: Standing) -> Card:
     project, champion, run = standing.project, standing.champion, standing.run
     measured = list(kappas(project, now=database_now()).values())
-    names = {attribute.key: _(attribute.name) for attribute in project.every_attribute()}
+    names = {attribute.key: attribute.shown_name for attribute in project.every_attribute()}
     outlook = learning_curve.summary(champion.run.metrics) if champion else None
     return Card(
         **vars(standing),

@@ -185,7 +185,7 @@ def run(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         "winner": run_report.winner(row.metrics),
         "left_out": run_report.left_out(row.metrics.get("data") or {}),
         "held_out": run_report.held_out(row.snapshot.manifest) if row.snapshot else "",
-        "table": _table(row, {attribute.key: _(attribute.name) for attribute in attributes}),
+        "table": _table(row, {attribute.key: attribute.shown_name for attribute in attributes}),
         "chart": run_progress.losses_chart(row.losses),
         "outlook": learning_curve.summary(row.metrics),
         "outlook_chart": learning_curve.figure(row.metrics),
@@ -413,7 +413,7 @@ def _origin(model: RewardModel) -> list[tuple[str, Any]]:
     """Returns the names and values of a model's origin."""
     lineage = registry.lineage(model)
     parent = lineage["parent"]
-    names = {attribute.key: _(attribute.name) for attribute in model.project.every_attribute()}
+    names = {attribute.key: attribute.shown_name for attribute in model.project.every_attribute()}
     # In the model's own order: JSONB sorts its keys in an order of its own.
     known = [key for key in model.attributes if key in model.attribute_weights]
     weights = ", ".join(f"{names.get(key, key)} {number(model.attribute_weights[key])}" for key in known)

@@ -101,7 +101,7 @@ def comparison(request: HttpRequest, slug: str) -> HttpResponse:
         # All of a group share their name and their data, by which a run's own are known.
         if page["manages"] and not evaluation.is_of_a_run(comparison.evaluations[0]):
             page["deletable"] = comparison.evaluations
-        names = {attribute.key: _(attribute.name) for attribute in project.every_attribute()}
+        names = {attribute.key: attribute.shown_name for attribute in project.every_attribute()}
         page["evaluations"] = comparison.evaluations
         page["notes"] = [note for evaluation in comparison.evaluations for note in _notes(evaluation, names)]
         # The ties of each part would fill the page: those of all parts together are enough.

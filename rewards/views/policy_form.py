@@ -72,8 +72,8 @@ class PolicyForm(forms.Form):
                 self.fields[name] = setting_field(name, hints[name], MOST_OF_ALIGNING)
             field = self.fields[name]
             field.label, field.help_text, field.initial = _(words.label), _(words.sentence), usual.get(name)
-        self.aspects = [(attribute.key, _(attribute.name)) for attribute in project.attributes_for("segment")]
-        self.attributes = [(attribute.key, _(attribute.name)) for attribute in project.attributes_for()]
+        self.aspects = [(attribute.key, attribute.shown_name) for attribute in project.attributes_for("segment")]
+        self.attributes = [(attribute.key, attribute.shown_name) for attribute in project.attributes_for()]
         for prefix, named in ((ASPECT, self.aspects), (REQUESTED, self.attributes)):
             for key, title in named:
                 self.fields[prefix + key] = forms.FloatField(required=False, min_value=0, label=title)

@@ -61,7 +61,7 @@ def _means_chart(rated: RatedModels, attribute: Attribute) -> Chart | None:
     # Scores count from 0 in the rows and from 1 on the pages.
     return Chart(
         name=f"mean-{attribute.key}",
-        title=_(attribute.name),
+        title=attribute.shown_name,
         kind=Kind.POINTS,
         places=[name for name, _estimate in best_first],
         series=[_series(_("mean level"), [estimate for _name, estimate in best_first], plus=1)],

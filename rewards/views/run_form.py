@@ -81,7 +81,7 @@ class RunForm(forms.Form):
                 self.fields[name] = setting_field(name, hints[name], MOST)
         for attribute in self.attributes:
             self.fields[WEIGHT + attribute.key] = forms.FloatField(
-                required=False, label=_(attribute.name), initial=self.usual["attribute_weights"].get(attribute.key)
+                required=False, label=attribute.shown_name, initial=self.usual["attribute_weights"].get(attribute.key)
             )
         for name, words in SETTINGS.items():
             if name in self.fields:

@@ -116,7 +116,7 @@ def _named(project: Project, change: Change, before: RubricText, after: RubricTe
     }
     limits, scales = (
         rubrics.limits_after(project, after),
-        {one.key: (_(one.name), len(one.levels)) for one in after.attributes},
+        {one.key: (one.name, len(one.levels)) for one in after.attributes},
     )
     then = copy(project)
     then.spread_attribute, (then.escalate_above, then.drop_above) = change.spread_attribute, limits

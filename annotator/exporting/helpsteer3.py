@@ -13,6 +13,7 @@ from annotator.exporting.answered_tasks import AnsweredTask, Depth, answered_tas
 from annotator.exporting.columns import INTEGER, MESSAGES, TEXT, Row, Type
 from annotator.exporting.filters import Filters
 from annotator.exporting.selections import Selection, preferred_or_kept_tasks, preferred_tasks
+from annotator.importing.conversations import as_they_came
 from annotator.importing.kept_feedback import by_raters, texts_of
 from annotator.importing.layouts.helpsteer3 import FEEDBACK, PREFERRED, RESPONSES
 from annotator.importing.layouts.own_tasks import language_of
@@ -31,7 +32,7 @@ def helpsteer3_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -
         yield {
             "domain": _most_named([vote.domain for vote in task.votes]) or str(task.metadata.get("domain", "")),
             "language": _most_named([vote.language for vote in task.votes]) or _language(task),
-            "context": task.conversation,
+            "context": as_they_came(task.conversation),
             **{name: answer.text for name, answer in zip(names, task.responses, strict=True)},
             **_preferences(task, names),
             **_feedback(task, names),

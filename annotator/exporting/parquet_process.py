@@ -17,6 +17,7 @@ import pyarrow.parquet
 GROUP = 2_000
 LONGEST_GROUP = 32 << 20
 """Rows, and bytes of their lines, that make a row group; the group lies in memory until it is written."""
+CALLS = b"_call"
 PLAIN = {
     "text": pyarrow.string(),
     "integer": pyarrow.int64(),
@@ -51,6 +52,19 @@ def with_times(value: Any, kind: Any) -> Any:
     return {name: with_times(item, kind.get(name, "text")) for name, item in value.items()}
 
 
+def with_calls(value: Any) -> Any:
+    """Returns the value with the calls of tools as texts of their messages, for which there is no column."""
+    if isinstance(value, list):
+        return [with_calls(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    calls = value.get("tool_calls") or value.get("function_call")
+    if calls and "content" in value:
+        said = [value["content"]] if value["content"] else []
+        return {**value, "content": "\n\n".join([*said, json.dumps(calls, ensure_ascii=False)])}
+    return {name: with_calls(item) for name, item in value.items()}
+
+
 def groups(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
     """Yields the lines of a row group at a time."""
     while some := list(islice(lines, 1)):
@@ -67,6 +81,7 @@ def write(lines: Iterable[bytes], columns: dict[str, Any], target: Any) -> None:
     with pyarrow.parquet.ParquetWriter(target, schema, compression="zstd") as writer:
         for group in groups(iter(lines)):
             rows = [json.loads(line) for line in group]
+            rows = [with_calls(row) if CALLS in line else row for row, line in zip(rows, group, strict=True)]
             for row in rows:
                 row.update({name: with_times(row.get(name), kind) for name, kind in timed.items()})
             writer.write_table(pyarrow.Table.from_pylist(rows, schema=schema))

@@ -12,6 +12,7 @@ from annotator.exporting.answered_tasks import COUNTED, AnsweredTask, Compared, 
 from annotator.exporting.columns import INTEGER, MESSAGES, NUMBER, TEXT, Row, Type
 from annotator.exporting.filters import Filters
 from annotator.exporting.selections import Selection, compared_tasks, preferred_tasks
+from annotator.importing.conversations import as_they_came
 from annotator.importing.prompts import is_held_out, prompt_from_messages
 from annotator.models import Project
 from annotator.models.annotation import PREFERENCE_STATEMENTS
@@ -86,7 +87,7 @@ def dpo_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Iter
         for pair in pairs:
             yield {
                 "task": task.name,
-                "prompt": task.conversation,
+                "prompt": as_they_came(task.conversation),
                 "chosen": _turn(pair.chosen.text),
                 "rejected": _turn(pair.rejected.text),
                 "margin": pair.margin,
@@ -109,7 +110,7 @@ def nemo_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Ite
         by_id = {answer.pk: answer for pair in pairs for answer in (pair.chosen, pair.rejected)}
         tiers = ranking_of([(pair.chosen.pk, pair.rejected.pk) for pair in pairs], list(by_id))
         yield {
-            "context": task.conversation,
+            "context": as_they_came(task.conversation),
             "completions": [
                 {"rank": rank, "completion": _turn(by_id[response].text)}
                 for rank, tier in enumerate(tiers)

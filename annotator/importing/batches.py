@@ -20,6 +20,7 @@ from annotator.importing.expansion_limits import Incoming
 from annotator.importing.gold_rows import write_experts
 from annotator.importing.imported_ratings import write_annotations, write_labels
 from annotator.importing.layouts import read_tasks
+from annotator.importing.layouts.ratings import person_of
 from annotator.importing.mappings import ColumnMapping, mapped_rows
 from annotator.importing.notes import Notes
 from annotator.importing.reading_ahead import read_ahead
@@ -86,11 +87,12 @@ def import_rows(
     """
     result, incoming = ImportResult(), Incoming(stream, attend)
     if dry_run:
-        write_batches(project, incoming, result, now=now, mapping=mapping)
+        write_batches(project, incoming, result, now=now, mapping=mapping, person=person_of(file_name))
         return result
     import_row = Import.objects.create(project=project, by=by, made_at=now, file_name=shown_name(file_name))
     try:
-        write_batches(project, incoming, result, now=now, mapping=mapping, import_row=import_row)
+        person = person_of(file_name)
+        write_batches(project, incoming, result, now=now, mapping=mapping, import_row=import_row, person=person)
     finally:  # batches that were committed before a failure stay, and the Import row has to describe them
         record(import_row, result, file_hash=incoming.digest(), file_bytes=incoming.size)
     return result
@@ -140,11 +142,12 @@ def write_batches(
     now: datetime,
     mapping: ColumnMapping | None = None,
     import_row: Import | None = None,
+    person: str = "",
     journal: Journal = Journal(),  # noqa: B008  it has no state
 ) -> None:
     """Writes the batches under `import_row`; without one, as in a dry run, it rolls each batch back."""
     rows = read_rows(incoming) if mapping is None else mapped_rows(read_rows(incoming), mapping)
-    tasks = until_hopeless(read_tasks(rows, Rules.of(project)))
+    tasks = until_hopeless(read_tasks(rows, Rules.of(project, person)))
     # Python reads the next batch while PostgreSQL writes this one.
     with closing(read_ahead(_batches(islice(tasks, journal.rows_done, None)))) as batches:
         for batch in batches:

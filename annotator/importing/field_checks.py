@@ -14,6 +14,7 @@ from django.conf import settings
 from annotator.db.json_values import DEEPEST, NestedTooDeeply, TooManyValues, texts_and_numbers
 from annotator.db.storable_text import NUL, fault_in
 from annotator.limits import MOST_ANNOTATORS, MOST_RESPONSES, MOST_SEGMENTS
+from annotator.models.annotation import NEITHER_VALID, PREFERENCES, TIE
 
 MOST_VALUES = 10_000
 """The most values that the metadata of one row may hold, at all levels together."""
@@ -107,6 +108,16 @@ def level(value: Any, name: str, levels: int) -> int:
     if not 0 <= value < levels:
         raise BadRow(f"{name} is {value}: its scores go from 0 to {levels - 1}", name)
     return value
+
+
+def strength(value: Any, name: str, *, zero: bool) -> int:
+    """Returns the strength of a preference. HelpSteer2's consensus may be 0; a single rater's, if ties are allowed."""
+    value = whole(value)
+    if type(value) is not int or value not in PREFERENCES:
+        raise BadRow(f"{name} is {shown(value)}: it must be -3 to 3, or {NEITHER_VALID} for neither valid")
+    if value == TIE and not zero:
+        raise BadRow(f"{name} is 0: this project allows no ties. A manager can turn on allow_ties")
+    return int(value)
 
 
 def required(values: dict[str, Any], name: str) -> Any:

@@ -7,7 +7,7 @@ REST and the command read it with `read_mapping`, and a project keeps mappings b
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import chain, islice
 from typing import Any
 
@@ -15,10 +15,18 @@ from django.utils.translation import gettext as _
 
 from annotator.db.storable_text import fault_in
 from annotator.importing.field_checks import BadRow, shown, storable_text
+from annotator.importing.judgement_columns import (
+    LOWEST,
+    PERSON,
+    BadMapping,
+    VoteColumn,
+    annotations_of,
+    read_scores,
+    read_votes,
+)
 from annotator.importing.prompts import messages_from_prompt
 from annotator.importing.sources import MOST_COLUMNS, RawRow
 from annotator.limits import MOST_RESPONSES
-from annotator.refusals import Refusal
 
 LONGEST_COLUMN = 200
 LOOKED_AT = 100
@@ -29,13 +37,6 @@ KEPT, IGNORED = "metadata", "ignored"
 _NUMBER = re.compile(r"\s*-?\d{1,9}\s*")
 
 
-class BadMapping(Refusal):
-    """The mapping is not valid; the message says what to change."""
-
-    status = 400
-    code = "bad_mapping"
-
-
 class MissingColumn(BadMapping):
     """The mapping names a column that the file does not have; the message names the column."""
 
@@ -44,12 +45,16 @@ class MissingColumn(BadMapping):
 
 @dataclass(frozen=True)
 class ResponseColumns:
-    """The columns of one response. Its model's name is in the column `model`, or else is `model_name` in every row."""
+    """The columns of one response. Its model's name is in the column `model`, or else is `model_name` in every row.
+
+    `scores` names the column of each attribute's score.
+    """
 
     text: str
     model: str = ""
     model_name: str = ""
     id: str = ""
+    scores: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,9 @@ class ColumnMapping:
 
     The conversation is in `prompt` as text, or in `messages` as a list of turns, or else `prompt_text` is the prompt of
     every row. `rest` says what becomes of all other
-    columns. With `fewer`, a response whose cell is empty is left out, and otherwise it is an error.
+    columns. With `fewer`, a response whose cell is empty is left out, and otherwise it is an error. `votes` are columns
+    of votes, and `person` names the column of the person whose scores they are, the lowest of which is `lowest`. A name
+    such as `data.prompt` or `answers.0` reaches into a column.
     """
 
     responses: tuple[ResponseColumns, ...]
@@ -71,16 +78,26 @@ class ColumnMapping:
     metadata: str = ""
     rest: str = KEPT
     fewer: bool = False
+    votes: tuple[VoteColumn, ...] = ()
+    person: str = ""
+    lowest: int = 1
 
     def columns(self) -> list[str]:
         """Returns the columns that the mapping names, each once."""
-        own = [self.prompt, self.messages, self.id, self.language, self.priority, self.metadata]
-        of_responses = [name for response in self.responses for name in (response.text, response.model, response.id)]
-        return list(dict.fromkeys(filter(None, own + of_responses)))
+        own = [self.prompt, self.messages, self.id, self.language, self.priority, self.metadata, self.person]
+        of_responses = [
+            name
+            for response in self.responses
+            for name in (response.text, response.model, response.id, *response.scores.values())
+        ]
+        of_votes = [name for vote in self.votes for name in (vote.column, vote.person)]
+        return list(dict.fromkeys(filter(None, own + of_responses + of_votes)))
 
     def as_json(self) -> dict[str, Any]:
         """Returns the JSON that `read_mapping` reads, without what is empty."""
-        values = {key: value for key, value in asdict(self).items() if value}
+        values = {key: value for key, value in asdict(self).items() if value or key == LOWEST}
+        if not any(response.scores for response in self.responses):
+            del values[LOWEST]
         values["responses"] = [
             {key: value for key, value in response.items() if value} for response in values["responses"]
         ]
@@ -90,7 +107,7 @@ class ColumnMapping:
 # Reading a mapping -----------------------------------------------------------------------------------------
 
 
-_TEXTS = ("prompt", "messages", "id", "language", "priority", "metadata")
+_TEXTS = ("prompt", "messages", "id", "language", "priority", "metadata", PERSON)
 _OF_RESPONSES = ("text", "model", "model_name", "id")
 
 
@@ -100,7 +117,7 @@ def read_mapping(value: Any) -> ColumnMapping:
         raise BadMapping(
             _('The mapping must be an object like {"prompt": "question", "responses": [{"text": "answer"}]}.')
         )
-    _require_known(value, (*_TEXTS, "prompt_text", "responses", "rest", "fewer"), _("The mapping"))
+    _require_known(value, (*_TEXTS, "prompt_text", "responses", "rest", "fewer", "votes", LOWEST), _("The mapping"))
     given = value.get("responses")
     if not isinstance(given, list) or not given:
         raise BadMapping(_("responses: Choose a column for one response at least."))
@@ -113,13 +130,18 @@ def read_mapping(value: Any) -> ColumnMapping:
     if not isinstance(fewer, bool):
         raise BadMapping(_("fewer: Write true or false, not %(given)s.") % {"given": shown(fewer)})
     responses = tuple(_response(response, f"responses[{number}]") for number, response in enumerate(given))
+    votes, lowest = read_votes(value.get("votes", [])), value.get(LOWEST, 1)
+    if votes and len(responses) != 2:
+        raise BadMapping(_("votes: Only tasks of two responses have votes."))
+    if type(lowest) is not int or not 0 <= lowest <= 1:
+        raise BadMapping(_("lowest: Write 0 or 1, which the lowest level of a score is."))
     texts = {name: _name(value.get(name, ""), name) for name in _TEXTS}
     texts["prompt_text"] = _prompt_text(value.get("prompt_text", ""))
     if sum(bool(texts[name]) for name in ("prompt", "messages", "prompt_text")) != 1:
         raise BadMapping(
             _("Choose a column for the prompt, or one for the messages, or write one prompt for all rows.")
         )
-    return ColumnMapping(responses=responses, rest=rest, fewer=fewer, **texts)
+    return ColumnMapping(responses=responses, rest=rest, fewer=fewer, votes=votes, lowest=lowest, **texts)
 
 
 def _prompt_text(value: Any) -> str:
@@ -143,14 +165,14 @@ def _response(value: Any, name: str) -> ResponseColumns:
     if not isinstance(value, dict):
         text = _('%(name)s: Write an object like {"text": "answer_1"}, not %(given)s.')
         raise BadMapping(text % {"name": name, "given": shown(value)})
-    _require_known(value, _OF_RESPONSES, name)
+    _require_known(value, (*_OF_RESPONSES, "scores"), name)
     columns = {key: _name(value.get(key, ""), f"{name}.{key}") for key in _OF_RESPONSES}
     if not columns["text"]:
         raise BadMapping(_("%(name)s.text: Choose the column of the response's text.") % {"name": name})
     if columns["model"] and columns["model_name"]:
         text = _("%(name)s: Give a column for the model's name or the name itself, not both.")
         raise BadMapping(text % {"name": name})
-    return ResponseColumns(**columns)
+    return ResponseColumns(**columns, scores=read_scores(value.get("scores", {}), f"{name}.scores"))
 
 
 def _require_known(value: Mapping[str, Any], known: Sequence[str], what: str) -> None:
@@ -200,7 +222,7 @@ def columns_of(rows: Sequence[RawRow]) -> list[str]:
 
 def require_columns(mapping: ColumnMapping, columns: Sequence[str]) -> None:
     """Raises MissingColumn unless the columns, which are empty if no row could be read, include the mapping's."""
-    missing = [name for name in mapping.columns() if name not in columns]
+    missing = [name for name in mapping.columns() if not {name, name.partition(".")[0]} & {*columns}]
     if columns and missing:
         there = ", ".join(map(shown, columns[:20])) + (", ..." if len(columns) > 20 else "")
         text = _("The mapping names the column %(column)s, which the file lacks. It has %(others)s.")
@@ -214,7 +236,7 @@ def _mapped(raw: RawRow, mapping: ColumnMapping) -> RawRow:
         values = own_row(raw.values, mapping)
     except BadRow as bad:
         return RawRow(raw.line, None, str(bad), size=raw.size, field=bad.field)
-    return RawRow(raw.line, values, size=raw.size)
+    return RawRow(raw.line, values, size=raw.size, not_finite=raw.not_finite)
 
 
 def own_row(values: Mapping[str, Any], mapping: ColumnMapping) -> dict[str, Any]:
@@ -232,6 +254,14 @@ def own_row(values: Mapping[str, Any], mapping: ColumnMapping) -> dict[str, Any]
         row["priority"] = int(priority) if isinstance(priority, str) and _NUMBER.fullmatch(priority) else priority
     if metadata := _metadata(values, mapping):
         row["metadata"] = metadata
+    if said := annotations_of(
+        lambda column: _optional(values, column),
+        votes=mapping.votes,
+        scores=[columns.scores for columns in mapping.responses],
+        person=mapping.person,
+        lowest=mapping.lowest,
+    ):
+        row["annotations"] = said
     return row
 
 
@@ -248,14 +278,31 @@ def _own_response(values: Mapping[str, Any], columns: ResponseColumns, mapping: 
 
 
 def _text(values: Mapping[str, Any], column: str) -> str:
-    if column not in values:
-        raise BadRow(f"the column {column} is missing", column)
-    return storable_text(values[column], column)
+    return storable_text(_cell(values, column), column)
+
+
+def _cell(values: Mapping[str, Any], column: str) -> Any:
+    """Returns the value of a column, or of a field inside it, such as `data.prompt` or `answers.0`. Raises BadRow."""
+    if column in values:
+        return values[column]
+    value: Any = values
+    for name in column.split("."):
+        value = _of_json(value)
+        if isinstance(value, list) and name.isdecimal() and int(name[:9]) < len(value):
+            value = value[int(name)]
+        elif isinstance(value, Mapping) and name in value:
+            value = value[name]
+        else:
+            raise BadRow(f"the column {column} is missing", column)
+    return value
 
 
 def _optional(values: Mapping[str, Any], column: str) -> Any:
     """Returns the value, or None where the row has none or an empty one."""
-    value = values.get(column) if column else None
+    try:
+        value = _cell(values, column) if column else None
+    except BadRow:
+        return None
     return None if isinstance(value, str) and not value.strip() else value
 
 
@@ -269,9 +316,7 @@ def _messages(values: Mapping[str, Any], mapping: ColumnMapping) -> Any:
         return [{"role": "user", "content": mapping.prompt_text}]
     if mapping.prompt:
         return messages_from_prompt(_text(values, mapping.prompt))
-    if mapping.messages not in values:
-        raise BadRow(f"the column {mapping.messages} is missing", mapping.messages)
-    return _of_json(values[mapping.messages])
+    return _of_json(_cell(values, mapping.messages))
 
 
 def _metadata(values: Mapping[str, Any], mapping: ColumnMapping) -> Any:

@@ -209,18 +209,20 @@ class Rules:
     """What the project says of ratings: the number of levels by attribute, and whether a preference may be 0.
 
     `aspects` are the attributes of segments, and `deciding_aspect` that which a verdict on a segment is about.
+    `person` is whose ratings a file holds, if its folder says so.
     """
 
     attributes: Mapping[str, int]
     ties: bool
     aspects: Mapping[str, int] = field(default_factory=dict)
     deciding_aspect: str = ""
+    person: str = ""
 
     @classmethod
-    def of(cls, project: Project) -> "Rules":
+    def of(cls, project: Project, person: str = "") -> "Rules":
         aspects = {aspect.key: len(aspect.levels) for aspect in project.aspects()}
         deciding = project.spread_attribute if project.spread_attribute in aspects else next(iter(aspects), "")
-        return cls(project.scales(), project.allow_ties, aspects, deciding)
+        return cls(project.scales(), project.allow_ties, aspects, deciding, person)
 
 
 @dataclass(frozen=True)

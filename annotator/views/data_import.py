@@ -24,7 +24,9 @@ from annotator.db.clock import database_now
 from annotator.forms.import_mapping import SENT, MappingForm, filled_in
 from annotator.importing import jobs, kept_mappings, samples, take_back, withdrawal_preview
 from annotator.importing.job_errors import errors_csv
-from annotator.importing.mappings import BadMapping, ColumnMapping, guessed, mapping_of_text, read_mapping
+from annotator.importing.judgement_columns import BadMapping
+from annotator.importing.mappings import ColumnMapping, guessed, mapping_of_text, read_mapping
+from annotator.importing.notes import Notes
 from annotator.models import Import, ImportJob, ImportMapping, Project
 from annotator.refusals import Refusal
 from annotator.search.listing import MOST_COUNTED
@@ -131,6 +133,7 @@ def import_job(request: HtmxRequest, slug: str, job_id: int) -> HttpResponse:
     else:
         page["errors"] = job.errors.order_by("pk")[:ERRORS_SHOWN]
         page["kept_errors"] = job.errors.count() if job.rejected else 0
+        page["notes"] = Notes.from_json(job.notes).sentences()
     if job.file_hash and (job.state == ImportJob.State.UPLOADED or job.was_checked()):
         page |= _preview(request, job)
     template = "workspace/_import_job.html" if request.htmx else "workspace/import_job.html"

@@ -16,7 +16,7 @@ from annotator.importing.field_checks import (
     required,
     shown,
     storable_text,
-    whole,
+    strength,
     whole_of_cell,
 )
 from annotator.importing.layouts.own_tasks import language_of
@@ -24,7 +24,7 @@ from annotator.importing.prompts import messages_from_prompt, prompt_from_messag
 from annotator.importing.rows import FlatRow, GivenPreference, ResponseRow, Rules, SegmentLabel, TaskRow
 from annotator.importing.segment_fields import lists_of_levels, segments_of
 from annotator.importing.sources import RawRow
-from annotator.models.annotation import NEITHER_VALID, PREFERENCES, TIE
+from annotator.models.annotation import TIE
 from annotator.segmenting import Range
 
 PREFERENCE_FIELDS = {
@@ -193,18 +193,3 @@ def _preference(value: Any, name: str, ties: bool) -> GivenPreference:
         strength=strength(required(value, "strength"), f"{name}.strength", zero=ties),
         justification="" if justification in (None, "") else storable_text(justification, f"{name}.justification"),
     )
-
-
-def strength(value: Any, name: str, *, zero: bool) -> int:
-    """Returns the strength of a preference. HelpSteer2's consensus may be 0; a single rater's, if ties are allowed."""
-    value = whole(value)
-    if type(value) is not int or value not in PREFERENCES:
-        raise BadRow(f"{name} is {shown(value)}: it must be -3 to 3, or {NEITHER_VALID} for neither valid")
-    if value == TIE and not zero:
-        raise BadRow(f"{name} is 0: this project allows no ties. A manager can turn on allow_ties")
-    return int(value)
-
-
-def strength_of_cell(cell: Any) -> Any:
-    """Reads the strength of a preference from a cell. Any other cell stays as it is, which later checks refuse."""
-    return whole_of_cell(cell)

@@ -13,8 +13,9 @@ from annotator.importing.field_checks import (
     required,
     shown,
     storable_text,
+    strength,
+    whole_of_cell,
 )
-from annotator.importing.layouts.helpsteer2 import strength, strength_of_cell
 from annotator.importing.layouts.own_tasks import language_of
 from annotator.importing.rows import GivenPreference, ResponseRow, Rules, TaskRow
 from annotator.importing.sources import RawRow
@@ -44,7 +45,7 @@ def helpsteer3_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow
     """Reads a task of one response or two; what people wrote about a response is kept with it. Raises BadRow."""
     if raw.from_csv:
         values = from_json_cells(values, _CELLS)
-        values["overall_preference"] = strength_of_cell(values.get("overall_preference"))
+        values["overall_preference"] = whole_of_cell(values.get("overall_preference"))
     names = _responses(values)
     feedback = {FEEDBACK[name] for name in names if name in FEEDBACK}
     read = {"id", "context", "overall_preference", "individual_preference", *names, *feedback}

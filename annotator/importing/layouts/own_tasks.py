@@ -1,6 +1,6 @@
 """Reads our own layout of tasks (docs/formats.md), gold tasks included, and conversations that end with the answer."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from re import fullmatch
 from typing import Any
@@ -14,23 +14,29 @@ from annotator.importing.conversations import (
 )
 from annotator.importing.field_checks import (
     BadRow,
+    check_raters,
     check_responses,
     from_json_cells,
     identifier,
+    level,
+    only_known,
     required,
     shown,
     storable_text,
+    strength,
     whole,
     with_metadata,
 )
 from annotator.importing.gold_rows import check_gold, expert_of, gold_use
-from annotator.importing.rows import ResponseRow, Rules, TaskRow
+from annotator.importing.rows import GivenAnnotation, ResponseRow, Rules, TaskRow
 from annotator.importing.segment_fields import segments_of
 from annotator.importing.sources import RawRow
+from annotator.models.annotation import TIE
 from annotator.projects.languages import CODE as LANGUAGE_CODE
 from annotator.projects.languages import code_of
 
 TASK_FIELDS = {"id", "messages", "responses", "metadata", "priority", "gold", "lang"}
+ANNOTATION_FIELDS = {"annotator", "scores", "preference", "justification"}
 RESPONSE_FIELDS = {"id", "text", "model", "metadata", "expert", "segments"}
 CONVERSATIONS = ("messages", "conversations", "conversation")
 LONGEST_LANGUAGE = 40
@@ -55,6 +61,7 @@ def task_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
     named = [response.external_id for response in parsed if response.external_id]
     if len(set(named)) != len(named):
         raise BadRow("two responses have the same id", "responses")
+    said, values = _annotations(values, parsed, rules)
     gold = gold_use(values.get("gold"))
     check_gold(gold, [response.expert for response in parsed])
     return TaskRow(
@@ -64,9 +71,61 @@ def task_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
         external_id=identifier(values.get("id", ""), "id"),
         priority=_priority(values.get("priority", 0)),
         metadata=_metadata(values, name),
+        annotations=said,
         gold=gold,
         language=language_of(values.get("lang") or values.get("language")),
         size=raw.size,
+    )
+
+
+def _annotations(
+    values: dict[str, Any], responses: Sequence[ResponseRow], rules: Rules
+) -> tuple[tuple[GivenAnnotation, ...], dict[str, Any]]:
+    """Returns what people said of the responses, and the row without it. Raises BadRow.
+
+    Anything else of that name stays with the task, and so do ties where the project allows none.
+    """
+    listed = values.get("annotations")
+    if not isinstance(listed, list) or not listed or not all(map(_is_annotation, listed)):
+        return (), values
+    check_raters(len(listed), "annotations")
+    ties = [one for one in listed if one.get("preference") == TIE and "scores" not in one and not rules.ties]
+    said = [
+        _annotation(one, f"annotations[{number}]", len(responses), rules)
+        for number, one in enumerate(listed)
+        if one not in ties
+    ]
+    return tuple(said), {**values, "annotations": ties or None}
+
+
+def _is_annotation(value: Any) -> bool:
+    return (
+        isinstance(value, dict) and bool(value.keys() & {"scores", "preference"}) and value.keys() <= ANNOTATION_FIELDS
+    )
+
+
+def _annotation(value: dict[str, Any], name: str, count: int, rules: Rules) -> GivenAnnotation:
+    preference, reason = value.get("preference"), value.get("justification") or ""
+    if preference is not None and count != 2:
+        raise BadRow(f"{name} has a preference, which is for tasks of two responses", name)
+    scores = value.get("scores") or []
+    if not isinstance(scores, list) or len(scores) > count or not all(isinstance(one, dict | None) for one in scores):
+        raise BadRow(f"{name}.scores must be a list with an object of scores, or null, for each response", name)
+    given = {position: one for position, one in enumerate(scores) if one}
+    for position, one in given.items():
+        only_known(one, set(rules.attributes), f"attribute of {name}.scores")
+        if missing := [key for key in rules.attributes if key not in one]:
+            raise BadRow(
+                f"{name} rates response {position + 1} without {', '.join(missing)}: rate every attribute", name
+            )
+    return GivenAnnotation(
+        rater=identifier(value.get("annotator") or "", f"{name}.annotator"),
+        ratings={
+            position: {key: level(one[key], f"{name}.{key}", rules.attributes[key]) for key in rules.attributes}
+            for position, one in given.items()
+        },
+        preference=None if preference is None else strength(preference, f"{name}.preference", zero=rules.ties),
+        justification=storable_text(reason, f"{name}.justification") if reason else "",
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import PurePath
 from typing import Any
 
 from annotator.importing.field_checks import BadRow, from_json_cells, identifier, required, shown, whole, whole_of_cell
@@ -13,13 +14,22 @@ TASKS = ("task", "task_id", "item_id", "item", "instance_id", "example_id")
 RATERS = ("annotator", "annotator_id", "rater", "rater_id", "user", "user_id", "worker_id")
 SCORES = ("value", "score", "rating", "label")
 SCORES_LAYOUT = "ratings"
+_OF_ONE_PERSON = ("annotated_instances.jsonl", "annotated_instances.tsv", "annotated_instances.csv")
 READ = {*TASKS, *RATERS, *SCORES, "attribute", "response", "label_annotations"}
 BETWEEN = ":::"
 """Stands between a scheme and its label in the columns of Potato's tables."""
 
 
 def is_potato(values: Mapping[str, Any]) -> bool:
-    return "instance_id" in values and ("label_annotations" in values or any(BETWEEN in name for name in values))
+    if "instance_id" in values:
+        return "label_annotations" in values or any(BETWEEN in name for name in values)
+    return "label_annotations" in values and "id" in values
+
+
+def person_of(file_name: str) -> str:
+    """Returns whose annotations a file holds: Potato writes one for each person, in a folder of that name."""
+    path = PurePath(file_name.replace("\\", "/"))
+    return path.parent.name if path.name in _OF_ONE_PERSON else ""
 
 
 def potato_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
@@ -39,10 +49,16 @@ def potato_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
     names = [f"response_{number}" for number in range(1, max(numbers, default=1) + 1)]
     if any(answer.question == "preference" for answer in answers):
         names = ["response_1", "response_2"]
-    annotation, _ = annotation_of(_named(values, RATERS), answers, names, rules, "label_annotations")
+    rater = _named(values, RATERS) or rules.person
+    if not rater:
+        what = "the row does not say whose it is: name the person in a column user_id"
+        raise BadRow(f"{what}, or import the whole folder annotation_output with the command", "user_id")
+    annotation, _ = annotation_of(rater, answers, names, rules, "label_annotations")
     if annotation is None:
         schemes = ", ".join(map(shown, list(given)[:5])) or "none"
         raise BadRow(f"no scheme is named by an attribute of the project; there are {schemes}", "label_annotations")
+    if "instance_id" not in values:
+        values = {**values, "instance_id": values["id"], "id": ""}
     return _row(raw, values, annotation, "potato")
 
 

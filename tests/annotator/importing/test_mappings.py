@@ -10,18 +10,27 @@ import pytest
 from django.core.management import CommandError, call_command
 from rest_framework.test import APIClient
 
-from annotator.importing import import_rows, kept_mappings
+from annotator.importing import ImportResult, import_rows, kept_mappings
 from annotator.importing.field_checks import BadRow
+from annotator.importing.judgement_columns import BadMapping
 from annotator.importing.mappings import (
-    BadMapping,
     MissingColumn,
     guessed,
     mapping_of_text,
     own_row,
     read_mapping,
 )
-from annotator.models import AuditEntry, ImportMapping, Project, Task
-from tests.builders import NOW
+from annotator.models import (
+    Annotation,
+    AuditEntry,
+    ImportedRater,
+    ImportMapping,
+    Project,
+    Rating,
+    Response,
+    Task,
+)
+from tests.builders import ATTRIBUTES, NOW
 from tests.conftest import Cast
 
 PAIR = {"prompt": "question", "responses": [{"text": "answer_1"}, {"text": "answer_2"}]}
@@ -228,3 +237,70 @@ def test_the_command_imports_by_a_file(project: Project, tmp_path: Path, capsys:
     for name, wrong in ((mapping, "one response"), (tmp_path / "none.json", "cannot be read")):
         with pytest.raises(CommandError, match=wrong):
             call_command("import_tasks", "talk", str(rows), "--mapping", str(name))
+
+
+# What people said ------------------------------------------------------------------------------------------
+
+VOTES = {"prompt": "q", "responses": [{"text": "a.0.said"}, {"text": "a.1.said"}]}
+ANSWERS = {"q": "Name a prime.", "a": [{"said": "7"}, {"said": "8"}]}
+
+
+def voted(project: Project, row: dict[str, Any], **mapping: Any) -> ImportResult:
+    file = io.BytesIO(json.dumps(row).encode())
+    return import_rows(project, file, now=NOW, mapping=read_mapping({**VOTES, **mapping}))
+
+
+def test_a_name_with_points_reaches_into_a_column(project: Project) -> None:
+    assert voted(project, ANSWERS).rejected == []
+    assert [response.text for response in Response.objects.order_by("position")] == ["7", "8"]
+
+
+def test_columns_of_votes_become_those_of_people(project: Project) -> None:
+    names = ("annotator1", "annotator2", "annotator3")
+    row = ANSWERS | dict(zip(names, (1, 2.0, 0), strict=True))
+    result = voted(project, row, votes=list(names))
+    assert result.rejected == []
+    assert list(Annotation.objects.order_by("preference").values_list("preference", flat=True)) == [-1, 1]
+    assert "annotations" in result.noted.kept  # the tie, which the project does not allow
+    Project.objects.update(allow_ties=True)
+    project.refresh_from_db()
+    assert voted(project, {**row, "q": "Name another."}, votes=list(names)).rejected == []
+    assert Annotation.objects.filter(preference=0).count() == 1
+
+
+def test_columns_of_scores_become_ratings_of_the_person(project: Project) -> None:
+    scores = {f"{key}_{n}": n + 1 for key in ATTRIBUTES for n in (1, 2)}
+    responses = [{"text": f"a.{n - 1}.said", "scores": {key: f"{key}_{n}" for key in ATTRIBUTES}} for n in (1, 2)]
+    row = {**ANSWERS, **scores, "who": "ann"}
+    assert voted(project, row, responses=responses, person="who").rejected == []
+    assert [one.scores["verbosity"] for one in Rating.objects.order_by("response__position")] == [1, 2]
+    assert "ann" not in ImportedRater.objects.get().user.username
+
+
+@pytest.mark.parametrize(
+    ("mapping", "error"),
+    [
+        ({"votes": "x"}, "votes: Write a list"),
+        ({"votes": [{"first": "1"}]}, r"votes\[0\]: Write an object"),
+        ({"votes": [{"column": "v", "first": "0"}]}, "first, second and tie must differ"),
+        ({"votes": ["v"], "responses": [{"text": "a"}]}, "Only tasks of two responses"),
+        ({"lowest": 2}, "lowest: Write 0 or 1"),
+        ({"responses": [{"text": "a", "scores": ["b"]}]}, r"responses\[0\].scores: Write an object"),
+    ],
+)
+def test_a_mapping_of_judgements_that_is_not_valid_is_refused(mapping: dict[str, Any], error: str) -> None:
+    with pytest.raises(BadMapping, match=error):
+        read_mapping({**VOTES, **mapping})
+
+
+@pytest.mark.parametrize(("value", "error"), [(3, "v is 3: the mapping says that it is 1, 2 or 0"), ("A", "v is 'A'")])
+def test_a_vote_that_the_mapping_does_not_know_is_refused(project: Project, value: Any, error: str) -> None:
+    (refused,) = voted(project, {**ANSWERS, "v": value}, votes=["v"]).rejected
+    assert refused.error.startswith(error)
+
+
+def test_a_mapping_with_judgements_is_read_as_it_was_kept() -> None:
+    given = {**VOTES, "votes": [{"column": "v", "tie": "x"}], "person": "who", "lowest": 0}
+    given["responses"] = [{"text": "a", "scores": {"h": "h_1"}}, {"text": "b"}]
+    mapping = read_mapping(given)
+    assert read_mapping(mapping.as_json()) == mapping

@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.template.loader import render_to_string
+from django.test import RequestFactory
 
+from annotator.exporting.rows import export
 from annotator.importing import UnreadableFile, import_rows
 from annotator.importing.layouts import read_tasks
 from annotator.importing.notes import Notes
@@ -270,6 +273,35 @@ def test_a_call_of_a_tool_is_a_turn_of_its_own(content: str | None) -> None:
     assert accepted({"messages": asked, "responses": ["7"]}).messages == [USER, *said, CALLED, ANSWERED]
 
 
+def test_calls_are_shown_with_their_names_and_arguments(rf: RequestFactory) -> None:
+    turns = [USER, CALLED, {**ANSWERED, "name": "weather"}]
+    page = render_to_string("_turns.html", {"conversation": turns, "request": rf.get("/")})
+    assert page.count("<article") == 3
+    assert all(text in page for text in ("Tool call", "Tool result", "<summary><code>weather</code></summary>"))
+    assert "&quot;city&quot;: &quot;Ulm&quot;" in page
+    source = render_to_string("_turns.html", {"conversation": turns, "request": rf.get("/?raw=1")})
+    assert "<summary>" not in source
+
+
+@pytest.mark.parametrize(
+    "calls", [{"content": "I look.", "tool_calls": CALLS}, {"content": None, "function_call": {"name": "f"}}]
+)
+def test_calls_are_exported_as_they_came(project: Project, calls: dict[str, Any]) -> None:
+    prompt = [USER, {"role": "assistant", **calls}, ANSWERED]
+    imported(project, {"prompt": prompt, "chosen": [SEVEN], "rejected": [EIGHT]})
+    (row,) = map(json.loads, b"".join(export(project, layout="dpo", format="jsonl")).splitlines())
+    assert row["prompt"] == prompt
+    again = imported(project, row)
+    assert (again.created, again.existing, again.rejected) == (0, 1, [])
+    import pyarrow.parquet
+
+    (table,) = pyarrow.parquet.read_table(
+        io.BytesIO(b"".join(export(project, layout="dpo", format="parquet")))
+    ).to_pylist()
+    assert all(str(value)[:5] in table["prompt"][1]["content"] for value in calls.values() if isinstance(value, str))
+    assert json.dumps(calls.get("tool_calls") or calls["function_call"]) in table["prompt"][1]["content"]
+
+
 def test_a_tool_that_nobody_called_is_refused() -> None:
     error = refused({"messages": [ANSWERED], "responses": ["7"]}).error
     assert error == "messages[0].role is 'tool': the assistant must have called a tool before"
@@ -350,6 +382,19 @@ def test_empty_cells_at_the_end_of_a_row_may_be_left_out() -> None:
 def test_a_table_that_cannot_be_read_is_refused_once(data: bytes, error: str) -> None:
     with pytest.raises(UnreadableFile, match=error):
         list(read_rows(io.BytesIO(data)))
+
+
+def test_potato_s_file_of_one_person_is_theirs_by_its_folder(project: Project) -> None:
+    labels = {key: {"scale_3": "3"} for key in ATTRIBUTES}
+    row = json.dumps({"id": "t-1", "displayed_text": "shown", "label_annotations": labels}).encode()
+    imported(project, task_row("t-1", responses=1))
+    (nobody,) = from_bytes(project, row).rejected
+    assert nobody.field == "user_id"
+    for person in ("ann", "bea"):
+        result = from_bytes(project, row, file_name=f"annotation_output/{person}/annotated_instances.jsonl")
+        assert (result.rejected, result.existing) == ([], 1)
+        assert "The column displayed_text is not read" in result.notes[0].text
+    assert Annotation.objects.count() == 2
 
 
 def test_our_labels_come_back_as_texts_with_their_labels() -> None:

@@ -47,6 +47,33 @@ def segment_figures(metrics: Mapping[str, Any], aspects: Sequence[Attribute]) ->
     return figures({"attributes": (metrics.get("segments") or {}).get("aspects")}, aspects)
 
 
+@dataclass(frozen=True)
+class LanguagePart:
+    """A version's figures on the held-out responses of one language."""
+
+    language: str
+    responses: int
+    rmse: Value
+    pairs: int
+    accuracy: Value
+
+
+def by_language(metrics: Mapping[str, Any]) -> list[LanguagePart]:
+    """Returns the figures by language, the one with the most responses first; none where all tasks have one."""
+    parts = (metrics.get("slices") or {}).get("language") or {}
+    found = [
+        LanguagePart(
+            language,
+            int(part.get("n") or 0),
+            value_of(part, "rmse"),
+            int((part.get("pairwise") or {}).get("pairs") or 0),
+            value_of(part.get("pairwise") or {}, "accuracy"),
+        )
+        for language, part in parts.items()
+    ]
+    return sorted(found, key=lambda part: -part.responses)
+
+
 def worst_in_words(metrics: Mapping[str, Any]) -> str:
     """Says how often the model finds the worst segment of a response; empty for one that scores no segments."""
     worst = ((metrics.get("segments") or {}).get("worst") or {}).get("all") or {}
@@ -56,7 +83,13 @@ def worst_in_words(metrics: Mapping[str, Any]) -> str:
         "It finds the worst segment in %(share)s of %(responses)s responses. Chance would in %(chance)s, and the best "
         "fixed place in the response in %(position)s."
     )
+    if worst.get("longest") is not None:
+        text = _(
+            "It finds the worst segment in %(share)s of %(responses)s responses. Chance would in %(chance)s, the best "
+            "fixed place in the response in %(position)s, and always choosing the longest segment in %(longest)s."
+        )
     return text % {
+        "longest": percent(worst.get("longest") or 0.0, 1),
         "share": percent(worst["accuracy"], 1),
         "responses": number(worst["responses"], 0),
         "chance": percent(worst["chance"], 1),
@@ -82,6 +115,37 @@ def value_of(measures: Mapping[str, Any], name: str) -> Value:
     """Returns a measure with its interval."""
     low, high = (measures.get("intervals") or {}).get(name) or (None, None)
     return Value(measures.get(name), low, high)
+
+
+def measured_on(metrics: Mapping[str, Any]) -> str:
+    """Returns on how many held-out prompts a version was measured; empty where the metrics do not say."""
+    measured = [one.get("prompts") or 0 for one in (metrics.get("attributes") or {}).values() if one]
+    if not any(measured):
+        return ""
+    text = _("Measured on %(prompts)s held-out prompts, from which this version has not learnt.")
+    return text % {"prompts": number(max(measured), 0)}
+
+
+def beside_length(metrics: Mapping[str, Any]) -> str:
+    """Says plainly where a version orders pairs no better than the rule that the longer response is the better one."""
+    pairs = metrics.get("pairwise") or {}
+    share, longer = value_of(pairs, "accuracy"), pairs.get("longer_wins")
+    if not pairs.get("pairs") or share.value is None or longer is None:
+        return ""
+    shares = {"share": percent(share.value, 1), "longer": percent(longer, 1), "pairs": number(pairs["pairs"], 0)}
+    if share.value <= longer:
+        text = _(
+            "It orders pairs no better than by their length: %(share)s of %(pairs)s held-out pairs are right, and "
+            "%(longer)s if the longer response is always chosen."
+        )
+        return text % shares
+    if share.low is not None and share.low <= longer:
+        text = _(
+            "It may order pairs no better than by their length: %(share)s of %(pairs)s held-out pairs are right, and "
+            "%(longer)s if the longer response is always chosen, which is within its interval."
+        )
+        return text % shares
+    return ""
 
 
 def in_words(metrics: Mapping[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_noop, pgettext
 
 from annotator.web.numbers import number, percent
 from rewards import verdict_reasons
+from rewards.learning.paired_gain import t_quantile
 from rewards.promotion import PAIRS, SQUARES
 from rewards.verdict_reasons import NO_EVIDENCE
 
@@ -90,12 +91,34 @@ def _consequence(decision: Mapping[str, Any], gain: float) -> str:
 
 
 def verdict(decision: Mapping[str, Any]) -> str:
-    """Returns the change in what was measured with its interval, as a sentence; empty where nothing was measured."""
+    """Returns the change in what was measured with its interval, as a sentence; empty where nothing was measured.
+
+    The interval is the 95 % one, as everywhere; the gate itself asks for more.
+    """
     if not decision.get("prompts") or decision["gain"] is None:
         return ""
     by_pairs, look = decision.get("measure", SQUARES) == PAIRS, decision.get("look", 1)
-    notes = [_change(decision), _again(decision, look) if look > 1 else "", _(BY_PAIRS) if by_pairs else ""]
-    return " ".join(note for note in notes if note)
+    stricter = decision.get("confidence", CONFIDENCE) > CONFIDENCE
+    notes = [_change(decision), _again(decision, look) if look > 1 else _(STRICTER) if stricter else ""]
+    return " ".join(note for note in [*notes, _(BY_PAIRS) if by_pairs else ""] if note)
+
+
+CONFIDENCE = 0.95
+STRICTER = gettext_noop("A promotion needs a little more evidence than that this interval lies above 0.")
+
+
+def _interval(decision: Mapping[str, Any]) -> tuple[float, float]:
+    """Returns the bounds of the gain's 95 % interval, from those of the interval that the gate has used."""
+    gain, low, high = decision["gain"], decision["low"], decision["high"]
+    confidence, prompts = decision.get("confidence", CONFIDENCE), decision["prompts"]
+    if prompts < 2 or confidence == CONFIDENCE or low is None or high is None:
+        return low, high
+    factor = _reach(CONFIDENCE, prompts) / _reach(confidence, prompts)
+    return gain - (gain - low) * factor, gain + (high - gain) * factor
+
+
+def _reach(confidence: float, prompts: int) -> float:
+    return t_quantile(1 - (1 - confidence) / 2, prompts - 1)
 
 
 BY_PAIRS = gettext_noop(
@@ -105,7 +128,7 @@ BY_PAIRS = gettext_noop(
 
 
 def _change(decision: Mapping[str, Any]) -> str:
-    gain, low, high = decision["gain"], decision["low"], decision["high"]
+    gain, (low, high) = decision["gain"], _interval(decision)
     if round(gain, DIGITS) == 0:
         text = _(
             "%(measure)s stays the same against %(rival)s (%(confidence)s %% interval of the fall %(low)s to %(high)s, "
@@ -124,12 +147,11 @@ def _change(decision: Mapping[str, Any]) -> str:
             "%(prompts)s prompts)."
         )
     by_pairs = decision.get("measure", SQUARES) == PAIRS
-    confidence = f"{100 * decision.get('confidence', 0.95):.3g}"
     return text % {
         "measure": _("The share of pairs in the wrong order") if by_pairs else _("The mean squared error"),
         "change": number(abs(gain), DIGITS),
         "rival": _rival(decision),
-        "confidence": number(float(confidence), len(confidence.partition(".")[2])),
+        "confidence": number(100 * CONFIDENCE, 0),
         "low": number(low, DIGITS),
         "high": number(high, DIGITS),
         "prompts": number(decision["prompts"], 0),
@@ -175,6 +197,21 @@ def left_out(data: Mapping[str, Any]) -> list[str]:
     if totals["same_text"]:
         said.append(_("%(same_text)s of %(pairs)s pairs were left out, because they have the same text twice.") % shown)
     return said
+
+
+def judged_on(decision: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
+    """Returns of which prompts and which models the decision's numbers are; empty where that is not known."""
+    held, every = manifest.get("counts", {}).get("validation_prompts"), decision.get("prompts")
+    if not held or not every:
+        return ""
+    numbers = {"held": number(held, 0), "every": number(every, 0), "crossed": number(every - held, 0)}
+    if every <= held:
+        return _("These %(every)s prompts are held out: the model itself is judged on them.") % numbers
+    text = _(
+        "Of these %(every)s prompts, %(held)s are held out, and the model itself is judged on them. The other "
+        "%(crossed)s are cross-fitted: each was judged by a model that was fitted in the same way without it."
+    )
+    return text % numbers
 
 
 def held_out(manifest: Mapping[str, Any]) -> str:

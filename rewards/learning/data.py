@@ -109,8 +109,8 @@ class Task:
 
     `preference` is the consensus: positive if the second response is better, None if nobody was asked. For more than
     two responses `pairs` holds the places of every two that rankings tell apart, the better one first. `source` is
-    where the prompt came from, where the rows say so. `alike` holds the places of every two responses that a model
-    reads as the same tokens, the smaller place first.
+    where the prompt came from and `language` its code, where the rows say so. `alike` holds the places of every two
+    responses that a model reads as the same tokens, the smaller place first.
     """
 
     id: str
@@ -121,6 +121,7 @@ class Task:
     source: str = ""
     pairs: tuple[tuple[int, int], ...] = ()
     alike: tuple[tuple[int, int], ...] = ()
+    language: str = ""
 
     @property
     def is_compared(self) -> bool:
@@ -353,7 +354,9 @@ def _task(row: Mapping[str, Any], scales: Mapping[str, int], aspects: Mapping[st
         raise ValueError("preference is not an integer")
     conversation, source = _conversation(row["conversation"]), str(row.get("source") or "")
     pairs = _pairs(row.get("pairs") or [], len(responses))
-    return Task(str(row["task"]), str(row["prompt_hash"]), conversation, responses, preference, source, pairs)
+    language = str(row.get("language") or "")
+    prompt = str(row["prompt_hash"])
+    return Task(str(row["task"]), prompt, conversation, responses, preference, source, pairs, language=language)
 
 
 def _pairs(rows: Any, responses: int) -> tuple[tuple[int, int], ...]:

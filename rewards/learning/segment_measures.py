@@ -33,6 +33,8 @@ def measure_segments(tasks: Sequence[Task], predicted: Floats | None, manifest: 
     columns = {name: (labels[:, i], predicted[:, i]) for i, name in enumerate(manifest.aspects)}
     means = dict(zip(manifest.aspects, manifest.aspect_means, strict=True))
     judged = {**columns, ALL: _means(labels, predicted)}
+    lengths = np.array([one.end - one.start for task in tasks for answer in task.responses for one in answer.segments])
+    cases = {name: cases_of(y, p, bounds, of_responses, lengths=lengths) for name, (y, p) in judged.items()}
     return {
         "segments": {
             "aspects": {
@@ -40,7 +42,7 @@ def measure_segments(tasks: Sequence[Task], predicted: Floats | None, manifest: 
                 for name, (y, p) in columns.items()
             },
             **over_all(predicted - labels, labels, prompts),
-            "worst": {name: worst_segment(cases_of(y, p, bounds, of_responses)) for name, (y, p) in judged.items()},
+            "worst": {name: worst_segment(found) for name, found in cases.items()},
             "count": len(predicted),
             "dropped": int((~scored).sum()),
         }

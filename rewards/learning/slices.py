@@ -1,4 +1,4 @@
-"""Measures parts of the rows: by turns, by length, and where the rows say so, by model and source."""
+"""Measures parts of the rows: by turns, by length, and where the rows say so, by model, source and language."""
 
 from __future__ import annotations
 
@@ -56,6 +56,7 @@ def _kinds(tasks: Sequence[Task]) -> dict[str, list[str]]:
         "length": _terciles(_lengths(tasks)),
         "model": [response.model for task in tasks for response in task.responses],
         "source": [task.source for task in tasks for _ in task.responses],
+        "language": [task.language for task in tasks for _ in task.responses],
     }
 
 

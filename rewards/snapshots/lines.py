@@ -51,6 +51,7 @@ class _Row(NamedTuple):
     prompt_hash: str
     conversation: str
     source: str | None
+    language: str
     imported_preference: int | None
     preference: int | None
     pairs: str | None
@@ -71,7 +72,7 @@ class _Row(NamedTuple):
 # Everything is looked up task by task: a join of whole tables would be planned by their sizes, and read them anew in
 # each part. A task without labels costs little, as its texts are not read.
 _SELECT = f"""
-SELECT t.id, t.redacted_at, t.external_id, t.prompt_hash, t.conversation::text, t.metadata ->> 'source',
+SELECT t.id, t.redacted_at, t.external_id, t.prompt_hash, t.conversation::text, t.metadata ->> 'source', t.language,
        t.imported_preference, c.preference, nullif(c.pairs, '[]')::text, a.preference, a.ranking::text,
        n.is_preferred, w.*
 FROM annotator_task t
@@ -168,9 +169,10 @@ def _json(row: _Row, preference: int | None, pairs: list[list[int]], aspects: tu
     columns = (row.responses, row.models, row.texts, row.means, row.scores, row.ratings, of_segments)
     responses = ", ".join(map(_response, *columns))
     source = f'"source": {_text(row.source)}, ' if row.source else ""
+    language = f'"language": {_text(row.language)}, ' if row.language else ""
     order = f', "pairs": {pairs}' if pairs else ""
     return (
-        f'{{{source}"task": {_text(row.external_id)}, "prompt_hash": "{row.prompt_hash}", '
+        f'{{{language}{source}"task": {_text(row.external_id)}, "prompt_hash": "{row.prompt_hash}", '
         f'"conversation": {row.conversation}, "responses": [{responses}], '
         f'"preference": {"null" if preference is None else preference}{order}}}\n'
     )

@@ -73,6 +73,8 @@ def models(request: HttpRequest, slug: str) -> HttpResponse:
         "manages": manages,
         "champion": champion,
         "figures": model_figures.in_words(metrics),
+        "measured_on": model_figures.measured_on(metrics),
+        "beside_length": model_figures.beside_length(metrics),
         "scoring": scoring.position(champion) if champion else None,
         "before": versions.filter(is_champion=False, promoted_at__isnull=False).order_by("-promoted_at").first(),
         "active": active,
@@ -90,7 +92,7 @@ def models(request: HttpRequest, slug: str) -> HttpResponse:
         for run in page["runs"]
     ]
     page["version_rows"] = [
-        {"model": model, "state": state_of(model.run), "learnt": _learnt(model)} for model in page["versions"]
+        {"model": model, "state": state_of(model.run), **_labels(model)} for model in page["versions"]
     ]
     return render(request, "workspace/models.html", page)
 
@@ -106,8 +108,10 @@ def _versions(project: Project) -> QuerySet[RewardModel]:
     return rows.defer("manifest", "run__metrics", "run__losses", "run__log", "run__config")
 
 
-def _learnt(model: RewardModel) -> int | None:
-    return model.run.snapshot.labels if model.run.snapshot else None
+def _labels(model: RewardModel) -> dict[str, int | None]:
+    """Returns how many labels the version has learnt from, and how many were held out to judge it by."""
+    counts = model.run.snapshot.manifest.get("counts", {}) if model.run.snapshot else {}
+    return {"learnt": counts.get("train_labels"), "held": counts.get("validation_labels")}
 
 
 def _model_of(run: TrainingRun) -> RewardModel | None:
@@ -179,6 +183,10 @@ def run(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     page = {
         **_live(row, manages=access.manages(user, project)),
         "metrics": model_figures.in_words(row.metrics.get("candidate") or {}),
+        "measured_on": model_figures.measured_on(row.metrics.get("candidate") or {}),
+        "beside_length": model_figures.beside_length(row.metrics.get("candidate") or {}),
+        "judged_on": run_report.judged_on(row.verdict, row.snapshot.manifest) if row.snapshot else "",
+        "labels": row.snapshot.manifest.get("counts", {}) if row.snapshot else {},
         "reason": run_reasons.in_words(row.reason),
         "in_words": run_report.in_words(row.verdict),
         "evidence": run_report.verdict(row.verdict),
@@ -358,18 +366,22 @@ def version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     user = user_of(request)
     project = access.reviewed_project(user, slug)
     model = _model(project, pk)
-    metrics, attributes = _newest_metrics(model), project.every_attribute()
+    metrics, attributes, snapshot = _newest_metrics(model), project.every_attribute(), model.run.snapshot
     page = {
         "project": project,
         "manages": access.manages(user, project),
         "model": model,
         "run": model.run,
-        "snapshot": model.run.snapshot,
+        "snapshot": snapshot,
         "waits": model.run.state == RunState.AWAITING_PROMOTION,
         "has_champion": model.is_champion or project.reward_models.filter(is_champion=True).exists(),
         "against": champions.against(model),
         "in_words": run_report.in_words(model.run.verdict),
         "evidence": run_report.verdict(model.run.verdict),
+        "judged_on": run_report.judged_on(model.run.verdict, snapshot.manifest) if snapshot else "",
+        "measured_on": model_figures.measured_on(metrics),
+        "beside_length": model_figures.beside_length(metrics),
+        "languages": model_figures.by_language(metrics),
         "words": model_figures.in_words(metrics),
         "figures": model_figures.figures(metrics, attributes),
         "segment_figures": model_figures.segment_figures(metrics, project.aspects()),

@@ -52,6 +52,7 @@ PARTS = {
     "turns": gettext_lazy("By number of turns"),
     "model": gettext_lazy("By the response's model"),
     "source": gettext_lazy("By source"),
+    "language": gettext_lazy("By language"),
     "single": gettext_lazy("one turn"),
     "multi": gettext_lazy("several turns"),
     "short": gettext_lazy("short"),

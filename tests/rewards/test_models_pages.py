@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -274,6 +275,49 @@ def test_the_page_of_a_version_shows_figures_with_intervals_and_charts(carol: Cl
     assert page.count('data-chart="predicted-') == len(ATTRIBUTES)
     assert '<span class="interval">' in page
     assert "<dt>Language model</dt>" in page
+
+
+def test_every_number_says_of_which_prompts_and_labels_it_is(carol: Client, project: Project) -> None:
+    model = judged_model(project)
+    counts = {
+        "train_prompts": 33, "validation_prompts": 26, "train_labels": 66, "validation_labels": 52,
+    }  # fmt: skip
+    tasks = dict.fromkeys(("train_tasks", "validation_tasks"), 1)
+    snapshot = Snapshot.objects.create(
+        project=project, content_hash="c0ffee", path="none", manifest={"counts": counts}, labels=118, **tasks
+    )
+    verdict = AGAINST | {"prompts": 59}
+    TrainingRun.objects.filter(pk=model.run_id).update(
+        snapshot=snapshot, verdict=verdict, state=RunState.AWAITING_PROMOTION
+    )
+    listed = " ".join(text(carol, "models/").split())
+    assert '66<span class="interval">52 held out</span>' in listed
+    for address in (f"models/{model.pk}/", f"models/runs/{model.run_id}/"):
+        assert "Of these 59 prompts, 26 are held out" in text(carol, address)
+    assert "(66 to learn from, 52 held out)" in text(carol, f"models/runs/{model.run_id}/")
+    assert re.search(r"Measured on \d+ held-out prompts", text(carol, f"models/{model.pk}/"))
+
+
+def test_a_champion_that_is_no_better_than_length_says_so_plainly(carol: Client, project: Project) -> None:
+    model = judged_model(project)
+    RewardModel.objects.filter(pk=model.pk).update(is_champion=True)
+    evaluation = model.evaluations.latest("pk")
+    evaluation.metrics["pairwise"] = {"pairs": 117, "accuracy": 0.769, "longer_wins": 0.769}
+    evaluation.save()
+    for address in ("models/", f"models/{model.pk}/"):
+        assert '<p class="message warning">It orders pairs no better than by their length' in text(carol, address)
+
+
+def test_figures_by_language_stand_on_the_page_of_a_version(carol: Client, project: Project) -> None:
+    model = judged_model(project)
+    evaluation = model.evaluations.latest("pk")
+    pairs = {"pairs": 4, "accuracy": 0.5}
+    parts = {name: {"n": n, "rmse": 1.25, "pairwise": pairs} for name, n in (("de", 8), ("en", 40))}
+    evaluation.metrics["slices"] = {"language": parts}
+    evaluation.save()
+    page = text(carol, f"models/{model.pk}/")
+    assert page.index('<th scope="row" translate="no">en</th>') < page.index('<th scope="row" translate="no">de</th>')
+    assert "1.250" in page
 
 
 def test_a_model_that_the_gate_turned_down_repeats_its_words_and_asks(carol: Client, project: Project) -> None:

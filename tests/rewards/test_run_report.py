@@ -3,7 +3,11 @@
 import json
 from typing import Any
 
-from rewards import run_report
+import pytest
+
+from annotator.web.numbers import number
+from rewards import model_figures, run_report
+from rewards.learning.paired_gain import paired_gain
 from rewards.promotion import PAIRS, SQUARES
 from rewards.verdict_reasons import NO_EVIDENCE
 
@@ -187,3 +191,48 @@ def test_pairs_that_are_the_same_once_cut_are_said_with_the_limit_that_helps() -
     assert [sentence.partition(" pairs")[0] for sentence in said[2:]] == ["4 of 40", "2 of 40"]
     assert run_report.left_out({"fit": {"alike": {**ALIKE, "same_text": 0, "cut": 0, "hidden": 0}}}) == []
     assert run_report.left_out({"fit": {}}) == []
+
+
+# Of which prompts, and of which model ------------------------------------------------------------------------
+
+
+def test_the_prompts_of_a_verdict_are_told_apart() -> None:
+    manifest = {"counts": {"validation_prompts": 26, "train_prompts": 33}}
+    said = run_report.judged_on({"prompts": 59}, manifest)
+    assert "Of these 59 prompts, 26 are held out, and the model itself is judged on them." in said
+    assert "The other 33 are cross-fitted" in said
+    assert run_report.judged_on({"prompts": 26}, manifest) == (
+        "These 26 prompts are held out: the model itself is judged on them."
+    )
+    assert run_report.judged_on({"prompts": 59}, {}) == ""
+
+
+def test_every_interval_is_the_95_percent_one() -> None:
+    """The first look is judged by an interval of 94 %: its bounds are moved, and no other level is named."""
+    wider = paired_gain([3.0, 5, 2, 8], [2.0, 3, 2, 4], [1.0] * 4, confidence=0.99)
+    usual = paired_gain([3.0, 5, 2, 8], [2.0, 3, 2, 4], [1.0] * 4)
+    decision = {
+        "against": "the champion", "promote": True, "reason": "", "confidence": 0.99, "prompts": 4,
+        "gain": wider.mean, "low": wider.low, "high": wider.high,
+    }  # fmt: skip
+    said = run_report.verdict(decision)
+    assert f"(95 % interval {number(usual.low, 3)} to {number(usual.high, 3)}, 4 prompts)" in said
+    assert "A promotion needs a little more evidence" in said
+    assert "99" not in said
+
+
+PAIRS_OF = {"pairs": 117, "accuracy": 0.769, "longer_wins": 0.769, "intervals": {"accuracy": [0.69, 0.84]}}
+
+
+@pytest.mark.parametrize(
+    ("different", "said"),
+    [
+        ({}, "It orders pairs no better than by their length"),
+        ({"longer_wins": 0.7}, "It may order pairs no better than by their length"),
+        ({"longer_wins": 0.5}, ""),
+        ({"longer_wins": None}, ""),
+    ],
+)
+def test_length_stands_plainly_beside_the_pairs(different: dict[str, Any], said: str) -> None:
+    told_of = model_figures.beside_length({"pairwise": PAIRS_OF | different})
+    assert told_of.startswith(said) if said else told_of == ""

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -44,6 +46,14 @@ def test_a_pair_counts_where_both_of_its_responses_are() -> None:
 
 def test_rows_that_name_no_model_have_no_such_slice() -> None:
     assert set(sliced([make_task(1), make_task(2)], [0, 1, 0, 1])) == {"turns", "length"}
+
+
+def test_languages_are_measured_apart() -> None:
+    tasks = [replace(make_task(1), language="de"), replace(make_task(2), language="en"), make_task(3)]
+    result = sliced(tasks, [0, 1, 0, 2, 0, 1])["language"]
+    assert {name: part["n"] for name, part in result.items()} == {"de": 2, "en": 2}
+    assert (result["de"]["rmse"], result["en"]["pairwise"]["accuracy"]) == (0, 1)
+    assert "language" not in sliced([make_task(1), make_task(2)], [0, 1, 0, 1])
 
 
 def test_only_the_largest_sources_are_shown() -> None:

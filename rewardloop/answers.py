@@ -309,12 +309,16 @@ class StoredFile(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Score(Answer):
-    """What a model gives one response. `reward` ranks responses; `uncertainty` is its standard deviation."""
+    """What a model gives one response. `reward` ranks responses; `uncertainty` is its standard deviation.
+
+    `precision` is what it was computed in. In bfloat16 a reward differs from that in float32 by some thousandths.
+    """
 
     reward: float
     scores: Mapping[str, float] = field(default_factory=dict)
     uncertainty: float | None = None
     truncated: bool = False
+    precision: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -233,6 +233,7 @@ class ResultSerializer(serializers.Serializer[Any]):
     reward = serializers.FloatField()
     uncertainty = serializers.FloatField(allow_null=True, help_text="the reward's, by the model's ensemble of heads")
     truncated = serializers.BooleanField(help_text="the item was over the token limit and lost some of its text")
+    precision = serializers.CharField(required=False, help_text="what it was computed in: float32 or bfloat16")
     segments = serializers.ListField(
         child=serializers.DictField(child=serializers.FloatField()),
         required=False,

@@ -139,6 +139,10 @@ class Item:
     segments: tuple[Range, ...] = ()
 
 
+EXAMPLE = Item("", (Turn("user", "Name a prime above 10."),), "11 is one.")
+"""What every stored model has scored in float32, so that whoever loads it can see that it gives the same figure."""
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """A snapshot's tasks; `levels` holds the number of levels of each attribute or aspect that has not five.

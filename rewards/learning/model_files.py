@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,8 +26,10 @@ from transformers import AutoModel, AutoModelForSequenceClassification, AutoToke
 from rewards.learning import distributed
 from rewards.learning.adapters import plain_names
 from rewards.learning.atomic_directories import write_json
-from rewards.learning.chat_templates import FIRST_RENDERING, RENDERING, template_hash
-from rewards.learning.data import file_sha256
+from rewards.learning.chat_templates import FIRST_RENDERING, RENDERING, UnrenderableConversation, template_hash
+from rewards.learning.data import EXAMPLE, file_sha256
+from rewards.learning.inference import predict
+from rewards.learning.metrics import weighted_sum
 from rewards.learning.model import DECODER, ENCODER, DecoderReward, EncoderReward, Loaded, RewardNetwork
 from rewards.learning.model_loading import add_segment_head, encoder_of, install, make_frame, pretrained
 from rewards.learning.refusals import Refused
@@ -58,8 +61,8 @@ class Manifest:
     `means` are the training labels' means by attribute, the trivial predictor; `levels` holds the number of levels of
     each attribute or aspect that has not five; `files` the sha256 of every other file.
 
-    `rendering` is the way in which it turns conversations into tokens. A manifest that does not say so is older than
-    the second way.
+    `example` is the reward of data.EXAMPLE in float32; None where the model cannot read it. `rendering` is the way in
+    which it turns conversations into tokens. A manifest that does not say so is older than the second way.
 
     A model that scores segments as well has `aspects` with the means of their training labels. With `by_segments` its
     attributes are these aspects: it has learnt the scores of a response as the means over its segments. A manifest of
@@ -84,6 +87,7 @@ class Manifest:
     aspect_means: tuple[float, ...] = ()
     by_segments: bool = False
     rendering: int = FIRST_RENDERING
+    example: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Returns the manifest as it is stored."""
@@ -103,6 +107,7 @@ def save_checkpoint(place: Path, checkpoint: Checkpoint) -> None:
     Every process calls it, as each holds a part of the weights; the first one writes.
     """
     network, tokenizer = checkpoint.loaded.network, checkpoint.loaded.frame.tokenizer
+    manifest = dataclasses.replace(checkpoint.manifest, example=_example(checkpoint))
     with distributed.whole_directory(place) as directory:
         save_weights(network.network, directory)
         # No class of transformers has an encoder's head; a decoder's is part of its network.
@@ -112,7 +117,21 @@ def save_checkpoint(place: Path, checkpoint: Checkpoint) -> None:
             _save_head(network.segment_head, directory / SEGMENT_HEAD)
         if distributed.is_first():
             tokenizer.save_pretrained(directory)
-            sign(directory, checkpoint.manifest)
+            sign(directory, manifest)
+
+
+def _example(checkpoint: Checkpoint) -> float | None:
+    """Returns the model's reward of the example, computed in float32."""
+    try:
+        encoded = checkpoint.loaded.frame.encode(EXAMPLE)
+    except UnrenderableConversation:
+        return None
+    exact = dataclasses.replace(checkpoint.loaded, half=False)
+    scores = predict(exact, [encoded], batch_tokens=len(encoded.ids))[0].tolist()
+    reward = weighted_sum(
+        dict(zip(checkpoint.manifest.attributes, scores, strict=True)), checkpoint.manifest.attribute_weights
+    )
+    return reward if math.isfinite(reward) else None
 
 
 def save_weights(network: Any, directory: Path) -> None:

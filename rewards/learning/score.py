@@ -24,7 +24,7 @@ from rewards.learning.inference import all_features, choose_device, predict_all,
 from rewards.learning.metrics import weighted_sum
 from rewards.learning.model_files import Checkpoint, load_checkpoint
 from rewards.learning.objectives import Predicted
-from rewards.learning.precision import with_precision
+from rewards.learning.precision import name_of, with_precision
 from rewards.learning.segment_answers import scores_by_aspect
 
 AT_ONCE = 4_096
@@ -36,13 +36,14 @@ class Scored:
     """The scores of a response by attribute and their weighted sum; neither is clamped to the scale.
 
     `uncertainty` is the sum's standard deviation over the model's ensemble of heads; `truncated` says that the item
-    exceeded the token limit and lost some of its text.
+    exceeded the token limit and lost some of its text. `precision` is what the model has computed them in.
     """
 
     scores: dict[str, float]
     reward: float
     uncertainty: float | None = None
     truncated: bool = False
+    precision: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,8 +99,14 @@ class Scorer:
         manifest = self.checkpoint.manifest
         predicted, uncertainties = self._predict(encoded)
         named = [dict(zip(manifest.attributes, row, strict=True)) for row in predicted.responses.tolist()]
+        precision = name_of(self.checkpoint.loaded.half)
         results = [
-            replace(scored(scores, manifest.attribute_weights), uncertainty=uncertainty, truncated=is_truncated(sample))
+            replace(
+                scored(scores, manifest.attribute_weights),
+                uncertainty=uncertainty,
+                truncated=is_truncated(sample),
+                precision=precision,
+            )
             for scores, uncertainty, sample in zip(named, uncertainties, encoded, strict=True)
         ]
         if predicted.segments is None:

@@ -14,6 +14,7 @@ from annotator.storage.hidden_paths import without_places
 from annotator.web.markdown_tables import line, table
 from rewards import model_figures, registry, run_report
 from rewards.evaluation import newest_by_name
+from rewards.learning.data import EXAMPLE
 from rewards.model_figures import Value
 from rewards.models import RewardModel
 
@@ -28,7 +29,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 tokenizer = AutoTokenizer.from_pretrained("reward")
 model = AutoModelForSequenceClassification.from_pretrained("reward", dtype=torch.float32).eval()
 
-messages = [{"role": "user", "content": "Name a prime above 10."}, {"role": "assistant", "content": "11 is one."}]
+messages = [{"role": "user", "content": "QUESTION"}, {"role": "assistant", "content": "ANSWER"}]
 text = tokenizer.apply_chat_template(messages, tokenize=False, date_string="26 Jul 2024")
 inputs = tokenizer(text, add_special_tokens=False, return_token_type_ids=False, return_tensors="pt")
 with torch.no_grad():
@@ -43,7 +44,7 @@ tokenizer = AutoTokenizer.from_pretrained("reward")
 model = AutoModelForTokenClassification.from_pretrained("reward", dtype=torch.float32).eval()
 pooling = model.config.reward_pooling
 
-conversation, response = [{"role": "user", "content": "Name a prime above 10."}], "11 is one."
+conversation, response = [{"role": "user", "content": "QUESTION"}], "ANSWER"
 prompt = tokenizer.apply_chat_template(conversation, tokenize=False)
 inputs = tokenizer(prompt, response, truncation="only_first", max_length=pooling["max_length"], return_tensors="pt")
 sides = inputs.sequence_ids(0)  # 0: the prompt's tokens, 1: the response's, None: special tokens
@@ -52,6 +53,10 @@ with torch.no_grad():
     values = model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]).logits[0]
 reward = values[start:, 0].mean().item() + values[:start, 1].mean().item()
 reward += pooling["length_weight"] * math.log1p(length) + pooling["bias"]"""
+_FIGURE = (
+    "The `reward` of this example is %.4f, computed in float32 as here. A Rewardloop server may compute in bfloat16, "
+    "which changes a reward by some thousandths: each of its answers names its `precision`."
+)
 _USE_OF_DECODER = (
     "Trainers such as TRL, verl and OpenRLHF, and vLLM, load the folder as a reward model with one output. Keep "
     "float32: rewards that are close tie in half precision. The chat template adds the special tokens; the tokenizer "
@@ -137,9 +142,17 @@ def _use(model: RewardModel, reward: Mapping[str, Any] | None) -> str:
     head = "## How to use it\n\n"
     if not reward:
         return f"{head}See Rewardloop's documentation on serving rewards."
-    if model.manifest.get("pooling") == DECODER:
-        return f"{head}```python\n{SEQUENCE_CLASSIFIER}\n```\n\n{_USE_OF_DECODER % _limit(model)}"
-    return f"{head}```python\n{TOKEN_CLASSIFIER}\n```\n\n{_USE_OF_ENCODER % _limit(model)}"
+    program, use = (
+        (SEQUENCE_CLASSIFIER, _USE_OF_DECODER)
+        if model.manifest.get("pooling") == DECODER
+        else (TOKEN_CLASSIFIER, _USE_OF_ENCODER)
+    )
+    program = program.replace("QUESTION", EXAMPLE.conversation[0].content).replace("ANSWER", EXAMPLE.response)
+    parts = [f"{head}```python\n{program}\n```", use % _limit(model)]
+    # Models of earlier releases have not scored the example.
+    if (figure := model.manifest.get("example")) is not None:
+        parts.insert(1, _FIGURE % figure)
+    return "\n\n".join(parts)
 
 
 def _limit(model: RewardModel) -> str:

@@ -102,6 +102,9 @@ def test_the_program_on_the_card_gives_the_models_reward(
     variables: dict[str, Any] = {}
     exec(program, variables)  # ours, from the card
     assert variables["reward"] == pytest.approx(expected_reward(model), abs=1e-5)
+    card = (tmp_path / "taken" / "README.md").read_text()
+    (figure,) = re.findall(r"The `reward` of this example is (\S+), computed", card)
+    assert variables["reward"] == pytest.approx(float(figure), abs=1e-4)
 
 
 def test_the_card_has_figures_weights_and_origin(model: RewardModel, rest: APIClient) -> None:

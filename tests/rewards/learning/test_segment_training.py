@@ -321,7 +321,7 @@ def test_it_scores_segments_of_a_file(learnt: Path, tmp_path: Path) -> None:
     score(tmp_path)
     first, second = (json.loads(line) for line in (tmp_path / "scores.jsonl").read_text(encoding="utf-8").splitlines())
     assert [set(segment) for segment in first["segments"]] == [set(ASPECTS)] * 2
-    assert list(second) == ["id", "scores", "reward", "uncertainty", "truncated"]
+    assert list(second) == ["id", "scores", "reward", "uncertainty", "truncated", "precision"]
 
 
 def test_a_model_that_scores_no_segments_answers_as_before(backbone: Path, tmp_path: Path) -> None:

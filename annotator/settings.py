@@ -202,6 +202,7 @@ LANGUAGE_CODE = "en"
 # Each language is named in itself. CONTRIBUTING.md says how to add one.
 LANGUAGES = [("en", "English"), ("de", "Deutsch")]
 LOCALE_PATHS = [SHIPPED / "locale"]
+FORMAT_MODULE_PATH = ["annotator.web.formats"]
 LANGUAGE_COOKIE_AGE = 365 * 24 * 60 * 60
 LANGUAGE_COOKIE_SAMESITE = "Lax"
 LANGUAGE_COOKIE_SECURE = SESSION_COOKIE_SECURE

@@ -67,7 +67,7 @@ def by_week(
 def day_name(day: date) -> str:
     """Returns the day without its year."""
     # Translators: a day without its year, in the letters of Django's date filter.
-    return date_format(day, _("M j"))
+    return date_format(day, _("j M"))
 
 
 @dataclass(frozen=True)

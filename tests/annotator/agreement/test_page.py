@@ -70,7 +70,7 @@ def test_it_tells_its_age_while_much_is_to_be_counted(
     monkeypatch.setattr(totals_refresh, "AT_ONCE", 0)
     assert "Nothing has been counted yet. 18 changes" in shown(client, cast.carol)
     agreement.refresh(Project.objects.get(), now=NOW, most=10)
-    assert "Jan. 31, 2026, noon. 8 later changes are being counted in the background." in shown(client, cast.carol)
+    assert "31 Jan 2026, 12:00 UTC. 8 later changes are being counted in the background." in shown(client, cast.carol)
 
 
 def test_annotators_are_sorted_by_links(cast: Cast, client: Client, rated: None) -> None:

@@ -17,6 +17,7 @@ from annotator.consensus.rankings import ranks_of
 from annotator.db.statements import Statement
 from annotator.models import Project
 from annotator.models.label import IN_FORCE_OF_RESPONSE
+from rewards.learning.metrics import spearman
 from rewards.model_ranking import Estimate, Pairs, Ranking, mean_of, ranking, sums_of
 from rewards.models import RewardModel
 
@@ -204,6 +205,51 @@ def _by_reward(task: Sequence[_Row]) -> Compared:
     for one, other in combinations((row for row in task if row.reward is not None), 2):
         ahead = (one.reward or 0.0) - (other.reward or 0.0)
         yield one, other, 0.5 if ahead == 0 else float(ahead > 0)
+
+
+# Both orders -----------------------------------------------------------------------------------------------
+
+AGREEING = 0.5
+"""Below this rank correlation the two orders disagree, whichever model is first."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A model's place in one order, from 1, and the win rate at equal lengths that it stands by."""
+
+    rank: int
+    fair: Estimate
+
+
+@dataclass(frozen=True)
+class BothOrders:
+    """The models in the order of people, then those that only the champion has compared.
+
+    `correlation` is Spearman's over the `common` models that both have ranked; None for fewer than two. `disagree` says
+    that the first model of one is not that of the other, or that the correlation is below AGREEING.
+    """
+
+    rows: Sequence[tuple[str, Place | None, Place | None]]
+    correlation: float | None
+    common: int
+    disagree: bool
+
+
+def both_orders(rated: RatedModels) -> BothOrders:
+    """Returns the order by people beside that by the champion."""
+    people, champion = (
+        {one.model: Place(rank, one.fair) for rank, one in enumerate(ranked.standings, start=1)}
+        for ranked in (rated.people, rated.champion)
+    )
+    rows = [(rated.names[model], people.get(model), champion.get(model)) for model in {**people, **champion}]
+    both = [model for model in people if model in champion]
+    if len(both) < 2:
+        return BothOrders(rows, None, len(both), disagree=False)
+    values = (np.array([places[model].fair.value for model in both]) for places in (people, champion))
+    correlation = spearman(*values)
+    first = (min(both, key=lambda model: places[model].rank) for places in (people, champion))
+    disagree = len(set(first)) > 1 or (correlation is not None and correlation < AGREEING)
+    return BothOrders(rows, correlation, len(both), disagree=disagree)
 
 
 # Rows for downloads ----------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from annotator.access import user_of
 from annotator.models import Attribute
 from annotator.web.charts import Chart, Kind, Series
 from rewards.model_ranking import Estimate, Ranking, Standing
-from rewards.rated_models import RatedModels, rated_models
+from rewards.rated_models import RatedModels, both_orders, rated_models
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ def model_ranking(request: HttpRequest, slug: str) -> HttpResponse:
         "attributes": attributes,
         "means": [(name, [rated.means[name].get(attribute.key) for attribute in attributes]) for name in rated.names],
         "charts": [chart for attribute in attributes if (chart := _means_chart(rated, attribute))],
+        "orders": both_orders(rated),
         "people": _part("people", _("Win rates by people"), rated, rated.people),
         "champion": _part("champion", _("Win rates by the reward model"), rated, rated.champion),
     }

@@ -192,6 +192,38 @@ def test_it_says_who_is_ahead(page: Any, project: Project) -> None:
     assert 'data-chart="wins-people"' in said
 
 
+def score(tasks: list[Task], *rewards: float, version: int = 1) -> None:
+    model = make_model(tasks[0].project, is_champion=True)
+    for task in tasks:
+        for response, reward in zip(task.responses.order_by("position"), rewards, strict=True):
+            Score.objects.create(reward_model=model, response=response, scores={}, reward=reward)
+
+
+def test_one_table_has_both_orders_and_says_that_they_disagree(page: Any, project: Project) -> None:
+    score(add_tasks(project, *[-2] * 12, *[2] * 4), 0.1, 0.9)
+    orders = rated_models.both_orders(read(project))
+    ranks = {name: [place and place.rank for place in places] for name, *places in orders.rows}
+    assert ranks == {"north": [1, 2], "south": [2, 1]}
+    assert (orders.correlation, orders.common, orders.disagree) == (-1, 2, True)
+    assert "rank correlation of their orders over 2 models is \N{MINUS SIGN}1.00. Go by people" in page()
+
+
+def test_orders_that_agree_are_no_warning(page: Any, project: Project) -> None:
+    score(add_tasks(project, *[-2] * 12, *[2] * 4), 0.9, 0.1)
+    assert not rated_models.both_orders(read(project)).disagree
+    said = page()
+    assert "is 1.00, over 2 models" in said
+    assert "Go by people" not in said
+
+
+def test_a_model_that_only_one_has_ranked_stands_in_the_table(page: Any, project: Project) -> None:
+    add_tasks(project, -1, -1, 1)
+    orders = rated_models.both_orders(read(project))
+    assert [(name, champion) for name, _people, champion in orders.rows] == [("north", None), ("south", None)]
+    assert (orders.correlation, orders.disagree) == (None, False)
+    assert "Place by the reward model" in page()
+
+
 def test_it_says_what_may_be_chance(page: Any, project: Project) -> None:
     add_tasks(project, -1, -1, 1)
     assert "this may be chance." in page()

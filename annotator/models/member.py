@@ -30,6 +30,14 @@ class MembershipQuerySet(models.QuerySet["Membership"]):
         return self.filter(project__archived_at=None)
 
 
+def maker_manages() -> Q:
+    """Returns the condition on rows with `made_by` and `project` that whoever made them still manages the project."""
+    managing = Membership.objects.filter(
+        user=models.OuterRef("made_by"), project=models.OuterRef("project"), role=Role.MANAGER
+    )
+    return Q(made_by__is_active=True) & (Q(made_by__is_superuser=True) | Q(models.Exists(managing)))
+
+
 class Membership(models.Model):
     """A user's role in a project, the guideline version acknowledged (0: none), and whether they may rate.
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, Value, When
+from django.db.models import Case, F, QuerySet, Value, When
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -18,6 +18,7 @@ from annotator.accounts import links
 from annotator.accounts.links import UnknownLink
 from annotator.db.storable_text import check_written
 from annotator.models import MOST_PLACES, Exclusion, Invitation, InvitationUse, Membership, Project, Role, User
+from annotator.models.member import maker_manages
 from annotator.projects import members
 from annotator.refusals import Refusal
 
@@ -171,13 +172,11 @@ def state_of(invitation: Invitation, *, now: datetime) -> Invitation.State:
 
 def in_state(rows: QuerySet[Invitation], state: str, *, now: datetime) -> QuerySet[Invitation]:
     """Selects the invitations of which `state_of` says this."""
-    manages = Membership.objects.filter(user=OuterRef("made_by"), project=OuterRef("project"), role=Role.MANAGER)
-    is_backed = Q(made_by__is_active=True) & (Q(made_by__is_superuser=True) | Q(Exists(manages)))
     stated = Case(
         When(revoked_at__isnull=False, then=Value(Invitation.State.REVOKED)),
         When(taken__gte=F("places"), then=Value(Invitation.State.USED)),
         When(expires_at__lte=now, then=Value(Invitation.State.EXPIRED)),
-        When(is_backed, then=Value(Invitation.State.OPEN)),
+        When(maker_manages(), then=Value(Invitation.State.OPEN)),
         default=Value(Invitation.State.REVOKED),
     )
     return rows.alias(stated=stated).filter(stated=state)

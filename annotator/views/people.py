@@ -164,6 +164,9 @@ def dismiss(request: HttpRequest, slug: str, name: str) -> HttpResponse:
         messages.error(request, str(refused))
         return redirect("person", slug, name)
     messages.success(request, _("%(name)s is no longer in the project. Their finished work is kept.") % {"name": name})
+    if project.webhooks.filter(made_by=member.user, active=True).exists():
+        text = _("Webhooks that %(name)s has made still send events. Look at them under Settings, Webhooks.")
+        messages.warning(request, text % {"name": name})
     # Whoever ends their own membership is sent where they may go.
     return redirect("home" if member.user == user_of(request) else reverse("people", args=[slug]))
 

@@ -15,6 +15,7 @@ from annotator.background import heartbeats, messages
 from annotator.db import locks
 from annotator.db.clock import database_now
 from annotator.models import Project, User, Webhook, WebhookDelivery
+from annotator.models.member import maker_manages
 from annotator.refusals import Refusal
 from annotator.stale_edits import Seen, require_as_seen
 from annotator.webhooks.addresses import target_of
@@ -74,8 +75,12 @@ class Wish:
 
 
 def webhooks_of(project: Project) -> QuerySet[Webhook]:
-    """Returns the project's webhooks, the oldest first."""
-    return project.webhooks.select_related("project", "made_by").order_by("pk")
+    """Returns the project's webhooks, the oldest first. `is_left` says whose maker no longer manages the project.
+
+    Unlike an invitation, such a webhook goes on: what it tells is the project's business, and not that person's.
+    """
+    rows = project.webhooks.select_related("project", "made_by").order_by("pk")
+    return rows.annotate(is_left=~maker_manages())
 
 
 @transaction.atomic

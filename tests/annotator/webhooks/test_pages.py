@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from annotator.models import Project, Webhook, WebhookDelivery
+from annotator.projects import members
 from annotator.webhooks.events import announce
 from tests.annotator.webhooks.conftest import make_hook
 from tests.conftest import Cast
@@ -28,6 +29,18 @@ def hook(project: Project, cast: Cast) -> Webhook:
 
 def one(hook: Webhook, rest: str = "") -> str:
     return f"{PLACE}{hook.pk}/{rest}"
+
+
+def test_a_webhook_whose_maker_has_left_goes_on_and_says_so(carol: Client, project: Project, cast: Cast) -> None:
+    left = members.appoint_founder(project, cast.dave)
+    hook = make_hook(project, cast, URL)
+    Webhook.objects.filter(pk=hook.pk).update(made_by=cast.dave)
+    assert "no longer manages" not in carol.get(PLACE).content.decode()
+    answer = carol.post(f"/projects/talk/people/{left.user}/dismiss/", follow=True)
+    assert "Webhooks that dave has made still send events." in answer.content.decode()
+    assert "no longer manages" in carol.get(PLACE).content.decode()
+    hook.refresh_from_db()
+    assert hook.active
 
 
 def test_a_secret_is_shown_once(carol: Client) -> None:

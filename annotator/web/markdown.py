@@ -1,9 +1,10 @@
 """Renders markdown as safe HTML. The sanitiser comes last, so that safety does not depend on the renderer."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from html import escape
-from typing import Any
+from time import thread_time
+from typing import Any, TypeVar
 
 import nh3
 from django.utils.safestring import SafeString, mark_safe
@@ -12,13 +13,16 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from mdit_py_plugins.texmath import texmath_plugin
-from pygments import highlight
+from pygments import format
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
 HIGHLIGHT_UP_TO = 30_000
 """Characters. In a longer text, code and bare addresses stay plain, as marking them would hold up the page."""
+HIGHLIGHT_SECONDS = 0.2
+"""For one block of code. Those that take so long are large: few fit into HIGHLIGHT_UP_TO."""
+T = TypeVar("T")
 
 MATH = {
     "math_inline": "span",
@@ -119,4 +123,21 @@ def _highlighted(code: str, language: str, _: str) -> str:
         lexer = get_lexer_by_name(language)
     except ClassNotFound:
         return ""
-    return str(highlight(code, lexer, HtmlFormatter(nowrap=True)))
+    try:
+        return str(format(_within_time(lexer.get_tokens(code)), HtmlFormatter(nowrap=True)))
+    except _TooSlow:
+        return ""
+
+
+class _TooSlow(Exception):
+    """Marking a block of code takes longer than a page may wait; it stays plain."""
+
+
+def _within_time(tokens: Iterable[T]) -> Iterator[T]:
+    # Some lexers search the rest of the block at each character. The time is this thread's own, so that a busy machine
+    # shows the same as an idle one.
+    ends_at = thread_time() + HIGHLIGHT_SECONDS
+    for token in tokens:
+        if thread_time() > ends_at:
+            raise _TooSlow
+        yield token

@@ -4,7 +4,7 @@ from time import process_time
 
 import pytest
 
-from annotator.web.markdown import HIGHLIGHT_UP_TO, render_markdown
+from annotator.web.markdown import HIGHLIGHT_SECONDS, HIGHLIGHT_UP_TO, render_markdown
 
 
 @pytest.mark.parametrize(
@@ -75,6 +75,26 @@ def test_a_hundred_thousand_characters_do_not_hold_up_the_page(piece: str) -> No
     before = process_time()
     assert render_markdown(piece * (100_000 // len(piece)))
     assert process_time() - before < 4
+
+
+CODE = {"python": "(", "perl": "<", "yaml": "@"}
+"""By the language, what its lexer looks at longest."""
+
+
+def seconds_for(text: str) -> float:
+    before = process_time()
+    assert render_markdown(text)
+    return process_time() - before
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 20_000, "*a_" * 15_000, *(f"```{name}\n{mark * 28_000}\n```" for name, mark in CODE.items())],
+    ids=["brackets", "stars", "python", "perl", "yaml"],
+)
+def test_a_hostile_text_takes_little_longer_than_an_ordinary_one(text: str) -> None:
+    ordinary = RICH * (len(text) // len(RICH))
+    assert seconds_for(text) < 3 * seconds_for(ordinary) + 2 * HIGHLIGHT_SECONDS
 
 
 def test_an_unclosed_formula_is_text_and_a_closed_one_after_it_is_not() -> None:

@@ -22,8 +22,8 @@ from annotator.importing.imported_ratings import write_annotations, write_labels
 from annotator.importing.layouts import read_tasks
 from annotator.importing.layouts.ratings import person_of
 from annotator.importing.mappings import ColumnMapping, mapped_rows
-from annotator.importing.notes import Notes
 from annotator.importing.reading_ahead import read_ahead
+from annotator.importing.repeated_rows import notes_of
 from annotator.importing.results import Batch, ImportResult, Journal, TakenBack
 from annotator.importing.rows import Placed, Rejected, Rules, TaskRow, until_hopeless
 from annotator.importing.segment_sheets import with_responses
@@ -191,9 +191,8 @@ def _written(
         # Committed with the first tasks: if the process is killed it never writes `tasks.imported`, and this
         # entry is all that the audit log says about its tasks.
         audit.record("import.begun", _subject(import_row), project=project, **{"import": import_row.pk})
-    layouts, noted = frozenset(row.layout for row in rows), Notes()
-    for row in (*plan.new.values(), *(row for _, row in plan.known)):
-        noted.add(row)
+    layouts = frozenset(row.layout for row in rows)
+    noted = notes_of(plan.new, plan.known, {name: task.pk for name, task in stored.items()})
     return Batch(len(batch), len(plan.new), len(plan.known), refused, layouts, has_answers, noted)
 
 

@@ -102,10 +102,11 @@ def _is_text(value: Any, *, from_csv: bool) -> bool:
 
 
 def _tools(value: Any) -> str:
+    """Returns the descriptions of tools as a system message shows them: as code."""
     if isinstance(value, str):
         return value
     try:
-        return json.dumps(value, ensure_ascii=False, indent=1)
+        return f"```json\n{json.dumps(value, ensure_ascii=False, indent=2)}\n```"
     except (RecursionError, ValueError):
         raise BadRow("tools is nested too deeply", "tools") from None
 

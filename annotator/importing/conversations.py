@@ -142,6 +142,9 @@ def unread_fields(value: Any) -> dict[str, Any]:
     if all(len(message) <= 2 for message in value):
         return {}
     unread = {str(n): {k: v for k, v in message.items() if k not in _READ} for n, message in enumerate(value)}
+    for number, message in enumerate(value):
+        if str(message.get("role", "")).lower() in _ANSWERING:
+            unread[str(number)].pop("name", None)  # it stays with the turn
     return {number: fields for number, fields in unread.items() if fields}
 
 

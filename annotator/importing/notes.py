@@ -118,7 +118,10 @@ class Notes:
         for name, seen in {kept.column: _Seen(row.line, 1, kept.characters, kept.judges) for kept in row.kept}.items():
             _add(self.kept, name[:LONG], seen, MOST_COLUMNS)
         for text in row.notes:
-            _add(self.texts, text, _Seen(row.line, 1), MOST_TEXTS)
+            self.add_text(text, row.line)
+
+    def add_text(self, text: str, line: int) -> None:
+        _add(self.texts, text, _Seen(line, 1), MOST_TEXTS)
 
     def add_all(self, others: "Notes") -> None:
         for mine, theirs, most in (

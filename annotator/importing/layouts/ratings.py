@@ -58,7 +58,9 @@ def potato_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
         schemes = ", ".join(map(shown, list(given)[:5])) or "none"
         raise BadRow(f"no scheme is named by an attribute of the project; there are {schemes}", "label_annotations")
     if "instance_id" not in values:
-        values = {**values, "instance_id": values["id"], "id": ""}
+        values = {**values, "instance_id": values["id"]}
+    if values.get("id") == values["instance_id"]:
+        values = {**values, "id": ""}
     return _row(raw, values, annotation, "potato")
 
 

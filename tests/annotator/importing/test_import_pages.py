@@ -299,6 +299,22 @@ def test_a_check_and_then_the_import(project: Project, carol: Client) -> None:
     assert Task.objects.get().metadata == {"uid": "q1", "topic": "numbers"}
 
 
+def test_what_was_kept_aside_is_said_of_a_check_and_of_the_import(
+    project: Project, carol: Client, client: Client
+) -> None:
+    row = {"prompt": "A?", "response_a": "7", "response_b": "8", "annotator1": 1, "input": "Below 9."}
+    job = uploaded(project, json.dumps(row).encode())
+    for action in ("check", "import"):
+        carol.post(address(job, "start/"), {"action": action, "mapping": ""})
+        jobs.run_waiting()
+        page = html.unescape(text(carol, address(job)))
+        assert "they are kept as metadata: annotator1." in page
+        assert "Shown as part of the prompt: input." in page
+        job.refresh_from_db()
+        said = client.get(f"/api/v1/projects/talk/import-jobs/{job.pk}/").json()["notes"]
+        assert [(note["line"], note["rows"]) for note in said] == [(1, 1), (1, 1)]
+
+
 def test_errors_are_downloaded_without_formulas(project: Project, carol: Client) -> None:
     rows = [{"=cmd()": 1, "messages": []}, {**task_row("a"), "priority": "=1+1"}]
     job = uploaded(project, json_lines(*rows).getvalue())

@@ -76,7 +76,7 @@ def from_bytes(project: Project, data: bytes, **how: Any) -> Any:
         ({"system": "Be brief.", **PAIR}, [{"role": "system", "content": "Be brief."}, USER]),
         ({"system": "Be brief.", "messages": [USER, SEVEN]}, [{"role": "system", "content": "Be brief."}, USER]),
         ({"tools": [{"name": "f"}], "messages": [USER, SEVEN]},
-         [{"role": "system", "content": '[\n {\n  "name": "f"\n }\n]'}, USER]),
+         [{"role": "system", "content": '```json\n[\n  {\n    "name": "f"\n  }\n]\n```'}, USER]),
         ({"history": [["Hi", "Hello"]], **PAIR}, [user("Hi"), answer("Hello"), USER]),
         ({"context": "A text.", "prompt": "Sum up.", "response": "a"}, [user("Sum up.\n\nA text.")]),
         ({"input": "Name a prime.", "output_1": "7", "output_2": "8"}, [USER]),
@@ -424,6 +424,18 @@ def test_a_dry_run_says_the_same_as_the_import(project: Project) -> None:
     dry, real = (imported(project, *rows, dry_run=dry_run) for dry_run in (True, False))
     assert dry.notes == real.notes
     assert len(real.notes) == 3
+
+
+def test_metadata_of_a_row_that_repeats_a_task_is_not_lost_in_silence(project: Project) -> None:
+    rows = [{**PAIR, "split": "train"}, {**PAIR, "split": "test"}]
+    for count, result in (
+        (1, imported(project, *rows)),
+        (1, imported(project, rows[1])),
+        (0, imported(project, rows[0])),
+    ):
+        texts = [note.text for note in result.notes if "other metadata" in note.text]
+        assert len(texts) == count
+    assert Task.objects.get().metadata == {"split": "train"}
 
 
 NEW = {

@@ -166,6 +166,7 @@ _UNREAD: dict[str, Any] = {
     "existing": 0,
     "rejected": 0,
     "layouts": [],
+    "notes": {},
     "rules": "",
     "error": "",
     "heartbeat_at": None,

@@ -1,5 +1,6 @@
 """The lists in the documentation match the product. Its links are checked where it is built, by `make check`."""
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import fields
@@ -16,6 +17,7 @@ from annotator.exporting.formats import FORMATS
 from annotator.exporting.layouts import LAYOUTS
 from annotator.models import SkipReason, UnsafeCategory
 from annotator.webhooks.events import EVENTS, TEST
+from rewards.api.example_values import BETTER, WORSE
 from rewards.learning.aligning.config import AlignConfig
 from rewards.learning.config import TrainConfig
 
@@ -123,6 +125,15 @@ def test_every_constraint_of_the_architecture_page_exists() -> None:
     section = page("architecture").split("| constraint |")[1].split("\n## ")[0]
     made = "".join(file.read_text() for file in ROOT.glob("*/migrations/*.py"))
     assert [name for name in first_cells(section) if name not in made] == []
+
+
+@pytest.mark.parametrize("name", ["rest", "serving"])
+def test_the_first_example_for_trainers_is_one_that_the_demos_model_gets_right(name: str) -> None:
+    example = re.compile(r"/score/[^\n]*-d '(\{.*?\})'\n```\n\n```json\n(.*?)```", re.DOTALL)
+    ((asked, answered),) = example.findall(page(name))
+    assert [item["response"] for item in json.loads(asked)["items"]] == [BETTER, WORSE]
+    better, worse = json.loads(answered)["results"]
+    assert better["reward"] - worse["reward"] > better["uncertainty"] + worse["uncertainty"]
 
 
 def folders_in_the_page() -> set[str]:

@@ -2,14 +2,25 @@
 
 from typing import Any
 
-from annotator.api.example_values import AT, HASH, PROMPT
+from annotator.api.example_values import AT, HASH
+
+BLUE = "Why is the sky blue?"
+BETTER = (
+    "Sunlight is scattered by the molecules of the air, and blue light much more than red light. So blue light reaches "
+    "your eyes from every part of the sky."
+)
+WORSE = "Because it reflects the ocean."
+"""The demo's first model orders these two as people would: their rewards were 4.76 and 3.92."""
 
 REQUESTS: dict[str, Any] = {
     "PolicyRunRequest": {"config": {"policy": "small", "method": "dpo_2d", "beta": 0.1}, "reason": "more segments"},
     "RunRequest": {"config": {"epochs": 3}, "reason": "more labels"},
     "ScoreRequest": {
         "project": "mine",
-        "items": [{"conversation": [{"role": "user", "content": PROMPT}], "response": "11 is one."}],
+        "items": [
+            {"conversation": [{"role": "user", "content": BLUE}], "response": BETTER},
+            {"conversation": [{"role": "user", "content": BLUE}], "response": WORSE},
+        ],
     },
 }
 

@@ -45,6 +45,8 @@ class Group:
     sentence: Any = ""
 
 
+OF_SEGMENTS = ("segment_unit", "allow_recut", "spread_share")
+"""Settings that change nothing where no attribute is about segments."""
 GROUPS = (
     Group("named", _("Name and rubric"), ("name", "slug", "description", "rubric")),
     Group(
@@ -307,6 +309,9 @@ class ProjectSettingsForm(forms.ModelForm):  # type: ignore[type-arg]
         rubric.disabled = is_rated(project)
         default = gettext("The operator's default: %(name)s") % {"name": settings.REWARD_BACKBONE}
         backbone.choices = [("", default), *((name, name) for name in settings.REWARD_BACKBONES)]
+        if not any(one.scope == Attribute.Scope.SEGMENT for one in self._attributes(project)):
+            for name in OF_SEGMENTS:
+                del self.fields[name]
         self.fields["spread_attribute"] = forms.ChoiceField(
             label=self.fields["spread_attribute"].label,
             help_text=self.fields["spread_attribute"].help_text,
@@ -329,7 +334,7 @@ class ProjectSettingsForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def groups(self) -> Iterator[tuple[Group, list[forms.BoundField]]]:
         for group in GROUPS:
-            yield group, [self[name] for name in group.names]
+            yield group, [self[name] for name in group.names if name in self.fields]
 
     def clean_further(self) -> dict[str, Any]:
         text = self.cleaned_data["further"].strip()
@@ -359,7 +364,8 @@ class ProjectSettingsForm(forms.ModelForm):  # type: ignore[type-arg]
     def changes(self) -> dict[str, Any]:
         """Returns the settings that the form changes, seen from what its page showed."""
         shown = self.shown()
-        now = {name: self.cleaned_data[name] for name in (*self.Meta.fields, "training_config")}
+        known = (*self.Meta.fields, "training_config")
+        now = {name: self.cleaned_data[name] for name in known if name in self.cleaned_data}
         return {name: value for name, value in now.items() if getattr(value, "pk", value) != shown[name]}
 
     def shown(self) -> Mapping[str, Any]:

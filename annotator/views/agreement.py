@@ -53,7 +53,7 @@ def agreement(request: HttpRequest, slug: str) -> HttpResponse:
         "confusions": [
             (attribute, charts.heat(measured.closeness[attribute.key].confusion)) for attribute in attributes
         ],
-        "by_attribute": charts.by_attribute(attributes, _selections(measured)),
+        "by_attribute": charts.by_attribute(attributes, _selections(measured, project)),
         "by_week": charts.by_week(
             attributes,
             [(week.monday, week.kappa) for week in measured.weeks],
@@ -67,9 +67,14 @@ def agreement(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "agreement.html", page)
 
 
-def _selections(agreement: Report) -> list[tuple[str, Mapping[str, Agreement]]]:
+def _selections(agreement: Report, project: Project) -> list[tuple[str, Mapping[str, Agreement]]]:
+    """Returns the selections by their names; where at most two rate, the first three are all."""
     names = {Selection.FIRST_THREE: _("First three"), Selection.ALL: _("All"), Selection.KEPT: _("Kept")}
-    return [(names[selection], estimates) for selection, estimates in agreement.selections.items()]
+    return [
+        (names[selection], estimates)
+        for selection, estimates in agreement.selections.items()
+        if project.max_annotators > 2 or selection != Selection.FIRST_THREE
+    ]
 
 
 def _reasons(agreement: Report) -> list[str]:

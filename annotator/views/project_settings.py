@@ -115,7 +115,8 @@ def _changed_meanwhile(
 
 
 def _label(form: ProjectSettingsForm, name: str) -> str:
-    return str(form.fields["further" if name == "training_config" else name].label)
+    # The form has no fields for settings that change nothing in this project; somebody may change them over REST.
+    return str(form.base_fields["further" if name == "training_config" else name].label)
 
 
 def _page(project: Project, form: ProjectSettingsForm) -> dict[str, Any]:

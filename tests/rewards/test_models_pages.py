@@ -308,6 +308,15 @@ def test_a_champion_that_is_no_better_than_length_says_so_plainly(carol: Client,
         assert '<p class="message warning">It orders pairs no better than by their length' in text(carol, address)
 
 
+def test_no_prediction_on_a_page_leaves_the_scale(project: Project) -> None:
+    response = make_task(project).responses.all()[0]
+    attributes = project.attributes_for()[:2]
+    values = {attributes[0].key: [4.2, 4.0], attributes[1].key: [-0.3, 1.0]}
+    kept = [{"response": response.public_id, "values": values}]
+    (miss,) = largest_errors.misses(kept, project, attributes, reader=make_user("rita"))
+    assert [(predicted, people) for _name, predicted, people in miss.values] == [(5.0, 5.0), (1.0, 2.0)]
+
+
 def test_figures_by_language_stand_on_the_page_of_a_version(carol: Client, project: Project) -> None:
     model = judged_model(project)
     evaluation = model.evaluations.latest("pk")

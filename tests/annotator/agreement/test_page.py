@@ -64,6 +64,12 @@ def test_it_tells_every_measure(cast: Cast, client: Client, rated: None) -> None
     assert "being counted" not in page
 
 
+def test_the_first_three_are_told_apart_only_where_three_may_rate(cast: Cast, client: Client, rated: None) -> None:
+    assert "First three" in shown(client, cast.carol)
+    Project.objects.update(base_annotators=2, max_annotators=2, keep=2)
+    assert "First three" not in shown(client, cast.carol)
+
+
 def test_it_tells_its_age_while_much_is_to_be_counted(
     cast: Cast, client: Client, rated: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

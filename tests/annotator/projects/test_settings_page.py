@@ -161,6 +161,21 @@ def test_who_asks_nobody_more_in_any_case_is_not_warned(carol: Client, project: 
     assert "never asks" not in carol.get(PAGE).content.decode()
 
 
+def test_settings_of_segments_are_asked_only_where_segments_are_rated(carol: Client, project: Project) -> None:
+    assert "Annotators may join and split segments" not in carol.get(PAGE).content.decode()
+    Project.objects.update(allow_recut=True, spread_share=0.25)
+    assert carol.post(PAGE, shown(carol) | {"name": "Ours"}).status_code == 302
+    project.refresh_from_db()
+    assert (project.name, project.allow_recut, project.spread_share) == ("Ours", True, 0.25)
+    sent = shown(carol)
+    project_settings.change(project, {"allow_recut": False})
+    assert "Annotators may join and split segments" in carol.post(PAGE, sent).content.decode(), "changed meanwhile"
+    project_settings.change(
+        project, {"rubric": Rubric.objects.offered().get(key="helpsteer2d"), "spread_attribute": "clarity"}
+    )
+    assert 'name="allow_recut"' in carol.get(PAGE).content.decode()
+
+
 # Every door has every setting ----------------------------------------------------------------------------------
 
 OWN_TO_A_DOOR = {"id", "created_at", "archived_at", "deleted_at", "releases_made"}

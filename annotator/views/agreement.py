@@ -17,7 +17,7 @@ from annotator import access
 from annotator.access import user_of
 from annotator.agreement import Agreement, Pair, Rater, Report, Selection, rater_called, report
 from annotator.db.clock import database_now
-from annotator.models import Attribute
+from annotator.models import Attribute, Project
 from annotator.projects.pseudonyms import Naming
 from annotator.views import agreement_charts as charts
 from annotator.web.query_parameters import number_in

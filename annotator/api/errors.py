@@ -1,10 +1,13 @@
 """What REST answers to an error. Its shape, {detail, code, errors}, is made in web/error_answers.py."""
 
+import logging
+import secrets
 import sys
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
-from django.http import Http404, HttpRequest, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.template import loader
 from django.views import defaults
 from rest_framework.exceptions import APIException, NotAuthenticated, ValidationError
 from rest_framework.response import Response
@@ -15,6 +18,7 @@ from annotator.refusals import Refusal
 from annotator.web import body_limits, database_away
 from annotator.web.error_answers import Errors, error_answer, error_body, is_rest
 
+_log = logging.getLogger(__name__)
 WHOLE = "non_field_errors"
 """The place of what is wrong with a body as a whole."""
 
@@ -95,7 +99,16 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
 def server_error(request: HttpRequest) -> HttpResponseBase:
     if away := database_away.answer(request, sys.exc_info()[1]):
         return away
+    number = _number_in_log(request, sys.exc_info()[1])
     if not is_rest(request.path):
-        return defaults.server_error(request)
-    detail = "Something went wrong on the server. Its log has the error."
+        return HttpResponse(loader.render_to_string("500.html", {"number": number}), status=500)
+    detail = f"Something went wrong on the server. Its log has the error under the number {number}."
     return error_answer(request, detail, code="error", status=500)
+
+
+def _number_in_log(request: HttpRequest, error: BaseException | None) -> str:
+    """Logs an error of ours under a number, which whoever met it can tell the operator; returns the number."""
+    number = f"{secrets.randbelow(10**8):08}"
+    number = f"{number[:4]}-{number[4:]}"
+    _log.error("Error %s: %s %s", number, request.method, request.path, exc_info=error)
+    return number

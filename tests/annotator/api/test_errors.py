@@ -1,16 +1,20 @@
 """Every refusal is {detail, code, errors} with a status that fits, whatever was sent."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.conf import LazySettings
+from django.contrib.staticfiles.storage import staticfiles_storage
+from django.db import OperationalError
 from django.test import Client, RequestFactory
 from rest_framework.test import APIClient
 
-from annotator.api import errors
+from annotator.api import errors, health
 from annotator.models import Project, User
+from annotator.views import login
 from tests.annotator.api.test_transfer import ENDS_OF_TIME
 from tests.builders import claimed, make_task
 from tests.conftest import Cast
@@ -146,3 +150,47 @@ def test_a_filter_never_breaks_the_server(carol: APIClient, query: str) -> None:
 @pytest.mark.parametrize("moment", ["yesterday", "%00", "2026-13-01", "99999-01-01", *ENDS_OF_TIME])
 def test_a_time_that_is_none_is_400(carol: APIClient, moment: str) -> None:
     assert told(carol.get(f"/api/v1/projects/talk/annotations/?submitted_at__gte={moment}")) == (400, "invalid")
+
+
+@pytest.fixture
+def broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(*_: Any, **__: Any) -> None:
+        raise KeyError("tone")
+
+    monkeypatch.setattr(login.Login, "dispatch", breaks)
+    monkeypatch.setattr(health.Live, "get", breaks)
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_the_page_of_an_error_needs_nothing_that_may_be_broken_and_has_a_way_back_and_the_logs_number(
+    language: str, broken: None, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Neither the database, which this test may not use, nor the names of static files.
+    monkeypatch.setattr(staticfiles_storage, "url", lambda name: pytest.fail(f"{name} has no name here"))
+    answer = Client(raise_request_exception=False, headers={"accept-language": language}).get("/login/")
+    page = answer.content.decode()
+    assert (answer.status_code, answer.headers["Content-Type"]) == (500, "text/html; charset=utf-8")
+    (number,) = re.findall(r"<strong>(\d{4}-\d{4})</strong>", page)
+    [record] = [record for record in caplog.records if number in record.getMessage()]
+    assert record.getMessage() == f"Error {number}: GET /login/"
+    assert record.exc_info
+    assert str(record.exc_info[1]) == "'tone'"
+    assert all(f'href="/static/css/{name}.css"' in page for name in ("variables", "rewardloop"))
+    assert 'href="/"' in page
+
+
+def test_a_program_is_told_the_number_too(broken: None, caplog: pytest.LogCaptureFixture) -> None:
+    answer = Client(raise_request_exception=False).get("/api/v1/health/live/")
+    assert (answer.status_code, answer.json()["code"]) == (500, "error")
+    assert re.findall(r"\d{4}-\d{4}", answer.json()["detail"])[0] in caplog.text
+
+
+def test_what_is_answered_while_the_database_is_away_has_the_products_face(monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: Any, **__: Any) -> None:
+        raise OperationalError("connection refused")
+
+    monkeypatch.setattr(login.Login, "dispatch", away)
+    answer = Client(raise_request_exception=False).get("/login/")
+    assert answer.status_code == 503
+    assert 'class="brand" href="/"' in answer.content.decode()
+    assert "/static/css/rewardloop.css" in answer.content.decode()

@@ -3,7 +3,7 @@
 from django.contrib import admin
 from django_celery_beat import models as beat
 
-from annotator.admin import accounts, annotations, audit, exclusions, gold, people, projects, tasks
+from annotator.admin import accounts, annotations, audit, exclusions, gold, handed_out, people, projects, tasks
 from annotator.admin.scoping import FoundByTask, ManagedOnly, OfManagedProjects
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "audit",
     "exclusions",
     "gold",
+    "handed_out",
     "people",
     "projects",
     "tasks",

@@ -8,15 +8,15 @@ from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest
-from unfold.admin import ModelAdmin
+from django.utils.translation import gettext_lazy
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from annotator import audit
 from annotator.accounts import tokens
-from annotator.admin.recorded import Recorded
-from annotator.models import Token, User
+from annotator.admin.recorded import Recorded, Titled
+from annotator.models import ImportedRater, Token, User
 from annotator.projects import members
 
 admin.site.unregister(Group)
@@ -47,12 +47,36 @@ class AccountForm(UserChangeForm):
         return is_active
 
 
+class WhoseAccount(admin.SimpleListFilter):
+    """Leaves out the accounts behind imported raters, of which a file makes dozens, unless they are asked for."""
+
+    title = gettext_lazy("whose")
+    parameter_name = "whose"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("imported", gettext_lazy("imported raters")), ("all", gettext_lazy("all"))]
+
+    def choices(self, changelist: Any) -> Any:
+        first, *others = super().choices(changelist)
+        yield {**first, "display": gettext_lazy("people")}
+        yield from others
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() == "all":
+            return queryset
+        stands_in = Exists(ImportedRater.objects.filter(user=OuterRef("pk")))
+        return queryset.filter(stands_in if self.value() == "imported" else ~stands_in)
+
+
 @admin.register(User)
 class UserAdmin(DjangoUserAdmin, Recorded):  # type: ignore[type-arg]
     form = AccountForm
     add_form = UserCreationForm
     change_password_form = GivenPasswordForm
     recorded_as = "account"
+    list_title = gettext_lazy("Accounts")
+    list_display = ["username", "email", "is_active", "is_staff", "is_superuser", "last_login"]
+    list_filter = [WhoseAccount, "is_active", "is_staff", "is_superuser"]
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         """Saves the account. A new one has to change its password at first, and a closed one loses its tokens."""
@@ -87,7 +111,7 @@ class GroupAdmin(DjangoGroupAdmin, Recorded):
 
 
 @admin.register(Token)
-class TokenAdmin(ModelAdmin):
+class TokenAdmin(Titled):
     """Tokens can be read and ended here. Nobody makes a token for somebody else: it would act in their name."""
 
     list_display = ["name", "user", "scopes", "created", "expiry", "last_used_at"]

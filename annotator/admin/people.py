@@ -120,6 +120,7 @@ class QualificationRunInline(ToBeRead):
 
 @admin.register(Membership)
 class MembershipAdmin(OfManagedProjects):
+    list_title = gettext_lazy("People")
     actions = ["pause", "let_go_on", "give_another_try", "qualify", "exclude_them", "remove_from_project"]
     list_display = ["user", "project", "role", "offered", "acknowledged_version", "test", "paused", "submitted"]
     list_filter = [("project", ManagedOnly), "role", "paused_because"]

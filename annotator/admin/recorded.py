@@ -5,13 +5,24 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
+from django.utils.text import capfirst
 from unfold.admin import ModelAdmin
 
 from annotator import audit
 from annotator.models import Project
 
 
-class Recorded(ModelAdmin):
+class Titled(ModelAdmin):
+    """Is called what the sidebar calls it, where Django would say "Select user to change"."""
+
+    list_title: Any = ""
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        title = self.list_title or capfirst(self.opts.verbose_name_plural)
+        return super().changelist_view(request, {"title": title, **(extra_context or {})})
+
+
+class Recorded(Titled):
     """Records what its own form adds, changes and deletes, under `recorded_as`: project.changed and the like."""
 
     recorded_as = ""

@@ -46,14 +46,18 @@ class Shortage:
 
 def shortages(*, extra: int = 0) -> list[Shortage]:
     """Returns the folders that would have less than DISK_RESERVE_MB left after `extra` bytes more; each disk once."""
+    return [room for room in rooms(extra=extra) if room.free < room.needed]
+
+
+def rooms(*, extra: int = 0) -> list[Shortage]:
+    """Returns what is free in each folder and what is needed there, whether it is short or not; each disk once."""
     disks: dict[int, tuple[str, Path]] = {}
     needed = settings.DISK_RESERVE_MB * MEGABYTE + extra
     for name, path in _folders():
         with suppress(OSError):  # nothing is known of a folder that this process may not look at
             # Folders on one disk share its room, and the first of them stands for it.
             disks.setdefault(path.stat().st_dev, (name, path))
-    rooms = [Shortage(name, path, shutil.disk_usage(path).free, needed) for name, path in disks.values()]
-    return [room for room in rooms if room.free < needed]
+    return [Shortage(name, path, shutil.disk_usage(path).free, needed) for name, path in disks.values()]
 
 
 def require_room(*, extra: int = 0) -> None:

@@ -1,10 +1,11 @@
-"""The actions of the admin's buttons: retrain, retry, cancel, promote, reject, offer, verify, erase.
+"""The actions of the admin's buttons: retrain, retry, cancel, promote, reject, offer, verify, erase, test mail.
 
 Each calls the same stage function as the API and shows its refusal as a message.
 """
 
 from django.contrib import messages
 from django.contrib.admin.views.decorators import staff_member_required
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
@@ -16,7 +17,24 @@ from annotator.db.clock import database_now
 from annotator.refusals import Refusal
 from rewards import champions, erasure, registry, run_reasons, runs
 from rewards.access import managed_model, managed_policy, managed_run_of_any_kind, managed_snapshot
+from rewards.admin import installation
 from rewards.policies import offers
+
+
+@staff_member_required
+@require_POST
+def send_test_mail(request: HttpRequest) -> HttpResponse:
+    """Sends the administrator a mail, or shows why none can be sent."""
+    user = user_of(request)
+    if not user.is_superuser:
+        raise PermissionDenied
+    try:
+        installation.send_test_mail(user)
+    except Refusal as refused:
+        messages.error(request, str(refused))
+    else:
+        messages.success(request, _("A test mail is on its way to %(address)s.") % {"address": user.email})
+    return redirect("admin:index")
 
 
 @staff_member_required

@@ -19,6 +19,7 @@ from annotator.models import Assignment, BackgroundFailure, Membership, Project,
 from annotator.projects import figures
 from annotator.views.navigation import Entry, pages_of, places_of
 from rewards import learning_curve, run_reasons, scoring, snapshots
+from rewards.admin import installation
 from rewards.models import RewardModel, TrainingRun
 
 PROJECTS_SHOWN = 10
@@ -78,7 +79,9 @@ def context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     # The newest alone is shown whole, as that takes half of the queries of this page.
     context["card"] = _card(standings[0]) if standings else None
     context["others"] = standings[1:]
-    context["health"] = readiness()
+    context["health"] = health = readiness()
+    if user_of(request).is_superuser:
+        context["installation"] = installation.installation(health.workers)
     context["backlogs"] = backlogs().in_words()
     context["failures"] = failures_seen_by(user_of(request))
     return context
@@ -164,30 +167,42 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         _group(project.name, map(_entry, pages_of(project, manages=project.manages)))
         for project in newest[:PROJECTS_IN_SIDEBAR]
     ]
-    return [_group("", map(_entry, places_of(user))), *of_projects, *_rows()]
+    of_all = [_of_administrators()] if user.is_superuser else []
+    return [_group("", map(_entry, places_of(user))), *of_projects, *_rows(), *of_all]
+
+
+def _link(title: str, icon: str, name: str) -> dict[str, Any]:
+    return {"title": title, "icon": icon, "link": reverse_lazy(name)}
+
+
+def _of_administrators() -> dict[str, Any]:
+    """Returns the links to what concerns the installation as a whole."""
+    links = [
+        _link(_("Accounts"), "manage_accounts", "admin:annotator_user_changelist"),
+        _link(_("Tokens"), "key", "admin:annotator_token_changelist"),
+        _link(_("Invitations"), "mail", "admin:annotator_invitation_changelist"),
+        _link(_("Webhooks"), "webhook", "admin:annotator_webhook_changelist"),
+    ]
+    return _group(_("Installation"), links)
 
 
 def _rows() -> list[dict[str, Any]]:
     """Returns the links to the admin's lists, in the order of the loop."""
-
-    def link(title: str, icon: str, name: str) -> dict[str, Any]:
-        return {"title": title, "icon": icon, "link": reverse_lazy(name)}
-
     people = [
-        link(_("Projects"), "folder", "admin:annotator_project_changelist"),
-        link(_("Tasks"), "list_alt", "admin:annotator_task_changelist"),
-        link(_("Annotations"), "rate_review", "admin:annotator_annotation_changelist"),
-        link(_("Gold tasks"), "verified", "admin:annotator_gold_changelist"),
-        link(_("People"), "group", "admin:annotator_membership_changelist"),
-        link(_("Exclusions"), "person_off", "admin:annotator_exclusion_changelist"),
-        link(_("Audit"), "history", "admin:annotator_auditentry_changelist"),
+        _link(_("Projects"), "folder", "admin:annotator_project_changelist"),
+        _link(_("Tasks"), "list_alt", "admin:annotator_task_changelist"),
+        _link(_("Annotations"), "rate_review", "admin:annotator_annotation_changelist"),
+        _link(_("Gold tasks"), "verified", "admin:annotator_gold_changelist"),
+        _link(_("People"), "group", "admin:annotator_membership_changelist"),
+        _link(_("Exclusions"), "person_off", "admin:annotator_exclusion_changelist"),
+        _link(_("Audit"), "history", "admin:annotator_auditentry_changelist"),
     ]
     models = [
-        link(_("Snapshots"), "photo_camera", "admin:rewards_snapshot_changelist"),
-        link(_("Training runs"), "model_training", "admin:rewards_trainingrun_changelist"),
-        link(_("Reward models"), "emoji_events", "admin:rewards_rewardmodel_changelist"),
-        link(_("Policies"), "forum", "admin:rewards_policy_changelist"),
-        link(_("Scores"), "leaderboard", "admin:rewards_score_changelist"),
+        _link(_("Snapshots"), "photo_camera", "admin:rewards_snapshot_changelist"),
+        _link(_("Training runs"), "model_training", "admin:rewards_trainingrun_changelist"),
+        _link(_("Reward models"), "emoji_events", "admin:rewards_rewardmodel_changelist"),
+        _link(_("Policies"), "forum", "admin:rewards_policy_changelist"),
+        _link(_("Scores"), "leaderboard", "admin:rewards_score_changelist"),
     ]
     return [_group(_("Rating work"), people), _group(_("Reward models"), models)]
 

@@ -5,6 +5,7 @@ from django.urls import path
 from rewards.admin import actions
 
 urlpatterns = [
+    path("test-mail/", actions.send_test_mail, name="send-test-mail"),
     path("projects/<slug:slug>/retrain/", actions.retrain, name="retrain"),
     path("reward-models/<int:pk>/promote/", actions.promote, name="promote-model"),
     path("reward-models/<int:pk>/verify/", actions.verify, name="verify-model"),

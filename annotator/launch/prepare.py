@@ -5,13 +5,18 @@
 
 import hashlib
 import os
+import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import django
 from django.conf import settings
 from django.contrib.staticfiles.finders import get_finders
 from django.core.management import call_command
+
+_DEMO_TASKS = Path(__file__).parent / "demo" / "tasks.jsonl"
+_TINY_SECONDS = 120
 
 
 def main(words: list[str]) -> None:
@@ -22,6 +27,18 @@ def main(words: list[str]) -> None:
     collect_static()
     if "demo" in words:
         call_command("seed_demo")
+        make_policy_base()
+
+
+def make_policy_base() -> None:
+    """Makes the demo's base policy where there is none, in a process of its own: torch must not stay in this one.
+
+    Without the packages of `learning`, or when it fails, the demo goes without one.
+    """
+    place = Path(settings.ARTIFACTS) / "policy-bases" / "demo-tiny"
+    if not place.exists() and find_spec("torch"):
+        words = [sys.executable, "-m", "rewards.learning.aligning.tiny_base", str(place), str(_DEMO_TASKS)]
+        subprocess.run(words, check=False, timeout=_TINY_SECONDS, cwd=settings.BASE_DIR)
 
 
 def collect_static() -> None:

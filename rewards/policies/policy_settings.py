@@ -6,13 +6,13 @@ A base policy is chosen by its name: only the operator says where its files are 
 from collections.abc import Mapping
 from typing import Any
 
-from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from annotator.web.stored_sentences import in_readers_language
 from rewards.learning.aligning.config import AlignConfig, setting_hash
 from rewards.learning.config import BadConfig, parse_config
+from rewards.policies.bases import bases
 from rewards.policies.setting_texts import SETTINGS
 from rewards.run_settings import FAULTS, UnusableConfig
 
@@ -56,16 +56,20 @@ def check_config(config: Any) -> AlignConfig:
 
 def _require_known(name: Any) -> None:
     # A free path or Hub id would let a project's manager read the machine's files, or have it download anything.
-    if isinstance(name, str) and name in settings.POLICY_BASES:
+    known = bases()
+    if isinstance(name, str) and name in known:
         return
-    if not settings.POLICY_BASES:
-        text = _("The operator has listed no base policy, so none can be aligned. The setting is POLICY_BASES.")
+    if not known:
+        text = _(
+            "The operator has given no base policy, so none can be aligned. The setting is POLICY_BASES; models in the "
+            "folder artifacts/policy-bases are offered as well."
+        )
         raise UnusableConfig(text, setting="policy")
     text = _(
         "policy must be one of these names: %(names)s. Only the operator can list directories and Hub ids, in "
         "POLICY_BASES."
     )
-    raise UnusableConfig(text % {"names": ", ".join(settings.POLICY_BASES)}, setting="policy")
+    raise UnusableConfig(text % {"names": ", ".join(known)}, setting="policy")
 
 
 def identity(config: AlignConfig) -> str:
@@ -90,4 +94,4 @@ def for_aligner(config: Mapping[str, Any], *, levels: int, requested: Mapping[st
 def source_of(base: str) -> str:
     """Returns the directory or the Hub id of a base policy; raises UnusableConfig for one that is no longer listed."""
     _require_known(base)
-    return str(settings.POLICY_BASES[base])
+    return bases()[base]

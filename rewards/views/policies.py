@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
@@ -22,6 +21,7 @@ from annotator.web.query_parameters import number_in
 from rewards import learning_material, run_reasons, runs
 from rewards.models import ACTIVE_STATES, Policy, TrainingRun
 from rewards.policies import downloads, offers, policy_report, policy_runs, registry
+from rewards.policies.bases import bases
 from rewards.views.policy_form import PolicyForm
 from rewards.views.run_lists import outcome_of, page_of, state_of
 
@@ -37,7 +37,7 @@ def policies(request: HttpRequest, slug: str) -> HttpResponse:
     short = policy_runs_of_project.defer("metrics", "losses", "log", "policy__manifest").order_by("-pk")
     page = {
         "project": project,
-        "has_bases": bool(settings.POLICY_BASES),
+        "has_bases": bool(bases()),
         "active": TrainingRun.objects.filter(project=project, state__in=ACTIVE_STATES).first(),
         "hindrance": runs.why_not_now(project),
         "has_champion": project.reward_models.filter(is_champion=True).exists(),
@@ -83,7 +83,7 @@ def start_policy_run(request: HttpRequest, slug: str) -> HttpResponse:
         "project": project,
         "form": form,
         "material": learning_material.material(project),
-        "has_bases": bool(settings.POLICY_BASES),
+        "has_bases": bool(bases()),
         "has_champion": project.reward_models.filter(is_champion=True).exists(),
         "hindrance": "" if form.is_bound else runs.why_not_now(project),
     }

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django import forms
-from django.conf import settings
 from django.forms import BoundField
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
@@ -29,6 +28,7 @@ from rewards.learning.aligning.config import (
     AlignConfig,
 )
 from rewards.models import Snapshot
+from rewards.policies.bases import bases
 from rewards.policies.setting_texts import SETTINGS
 from rewards.run_settings import UnusableConfig
 from rewards.views.run_form import setting_field
@@ -56,7 +56,7 @@ class PolicyForm(forms.Form):
         super().__init__(*args, label_suffix="", **kwargs)  # type: ignore[misc]
         self.snapshots = list(_usable_snapshots(project)[:SNAPSHOTS_OFFERED])
         hints, usual = typing.get_type_hints(AlignConfig), _usual()
-        self.fields["policy"] = forms.ChoiceField(choices=[(name, name) for name in settings.POLICY_BASES])
+        self.fields["policy"] = forms.ChoiceField(choices=[(name, name) for name in bases()])
         self.fields["method"] = forms.ChoiceField(choices=list(METHODS.items()))
         self.fields["snapshot"] = forms.ChoiceField(
             required=False,

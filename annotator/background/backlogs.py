@@ -49,12 +49,13 @@ def _shown(number: int) -> str:
     return str(intcomma(number))
 
 
-_WAITING = Statement("""
-SELECT
+COUNTS = """
     (SELECT count(*) FROM (SELECT FROM annotator_task WHERE pii_scanned_at IS NULL LIMIT %(most)s) s),
     (SELECT count(*) FROM (SELECT FROM annotator_stalewords LIMIT %(most)s) w),
     (SELECT count(*) FROM (SELECT FROM annotator_staleagreement LIMIT %(most)s) a)
-""")
+"""
+"""The columns of a Backlogs, for a statement that asks for more besides; `most` is MANY + 1."""
+_WAITING = Statement(f"SELECT {COUNTS}")
 
 
 def backlogs() -> Backlogs:

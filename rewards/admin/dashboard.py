@@ -80,9 +80,10 @@ def context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     context["card"] = _card(standings[0]) if standings else None
     context["others"] = standings[1:]
     context["health"] = health = readiness()
+    of_all = None
     if user_of(request).is_superuser:
-        context["installation"] = installation.installation(health.workers)
-    context["backlogs"] = backlogs().in_words()
+        context["installation"] = of_all = installation.installation(health.workers)
+    context["backlogs"] = (of_all.backlogs if of_all else backlogs()).in_words()
     context["failures"] = failures_seen_by(user_of(request))
     return context
 

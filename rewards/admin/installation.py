@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 
 from annotator import audit
 from annotator.background import fitness, heartbeats
+from annotator.background.backlogs import COUNTS, MANY, Backlogs
 from annotator.background.heartbeats import QUEUES, Worker
 from annotator.db.statements import Statement
 from annotator.models import User
@@ -22,8 +23,6 @@ from annotator.refusals import Refusal
 from annotator.storage import disk_space
 from annotator.version import VERSION
 
-MANY = 1_000
-"""What waits is counted up to one more than this."""
 MEGABYTE = 10**6
 
 
@@ -49,6 +48,7 @@ class Installation:
     """`waiting` counts jobs of all projects, `messages` those in Redis; `rooms` are free megabytes by folder."""
 
     workers: list[ShownWorker]
+    backlogs: Backlogs
     waiting: list[tuple[str, str]]
     messages: list[tuple[str, int]]
     rooms: list[tuple[str, int]]
@@ -60,7 +60,10 @@ def installation(workers: Sequence[Worker]) -> Installation:
     """Returns what the opening page shows to administrators; `workers` are those that Redis knows of."""
     rooms = [(room.folder, room.free // MEGABYTE) for room in disk_space.rooms()]
     mail = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}" if settings.EMAIL_HOST else ""
-    return Installation([_shown(worker) for worker in workers], _waiting(), _messages(), rooms, _versions(), mail)
+    backlogs, waiting = _waiting()
+    return Installation(
+        [_shown(worker) for worker in workers], backlogs, waiting, _messages(), rooms, _versions(), mail
+    )
 
 
 def _shown(worker: Worker) -> ShownWorker:
@@ -74,8 +77,8 @@ def _shown(worker: Worker) -> ShownWorker:
     return ShownWorker(worker.name, ", ".join(worker.queues), worker.age, state, good)
 
 
-_WAITING = Statement("""
-SELECT
+_WAITING = Statement(f"""
+SELECT {COUNTS},
     (SELECT count(*) FROM (SELECT FROM annotator_importjob WHERE state = 'waiting' LIMIT %(most)s) x),
     (SELECT count(*) FROM (SELECT FROM annotator_exportjob WHERE state = 'waiting' LIMIT %(most)s) x),
     (SELECT count(*) FROM (SELECT FROM annotator_release WHERE state = 'waiting' LIMIT %(most)s) x),
@@ -87,8 +90,8 @@ SELECT
 """)
 
 
-def _waiting() -> list[tuple[str, str]]:
-    """Returns how many jobs of each kind wait in all projects together."""
+def _waiting() -> tuple[Backlogs, list[tuple[str, str]]]:
+    """Returns what waits in slices, and how many jobs of each kind wait, in all projects together."""
     kinds = [
         _("imports"),
         _("exports"),
@@ -101,8 +104,9 @@ def _waiting() -> list[tuple[str, str]]:
     ]
     row = _WAITING.row(most=MANY + 1)
     assert row is not None
-    counts = [_("more than %(number)s") % {"number": MANY} if count > MANY else str(count) for count in row]
-    return list(zip(kinds, counts, strict=True))
+    parts = len(row) - len(kinds)
+    counts = [_("more than %(number)s") % {"number": MANY} if count > MANY else str(count) for count in row[parts:]]
+    return Backlogs(*row[:parts]), list(zip(kinds, counts, strict=True))
 
 
 def _messages() -> list[tuple[str, int]]:

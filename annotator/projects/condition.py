@@ -57,7 +57,8 @@ class Found:
 class Facts:
     """What the database knows. `able` may claim tasks; `reviews` and `quarantined` stop at MANY + 1.
 
-    `guidelines` says whether there are some, without what a template leaves to be written.
+    `guidelines` says whether there are some, without what a template leaves to be written; `simulated`, whether the
+    demo's simulated raters have rated.
     """
 
     tasks: bool
@@ -72,6 +73,7 @@ class Facts:
     reviews: int
     quarantined: int
     ended_webhooks: bool
+    simulated: bool
     failures: list[dict[str, str]]
 
     def waiting(self) -> int:
@@ -98,6 +100,8 @@ SELECT
     (SELECT count(*) FROM (SELECT FROM annotator_task t WHERE t.project_id = p.id AND t.state = 'quarantined'
         LIMIT %(many)s) waiting),
     EXISTS (SELECT FROM annotator_webhook w WHERE w.project_id = p.id AND w.ended_because <> ''),
+    EXISTS (SELECT FROM annotator_tally y JOIN annotator_user u ON u.id = y.annotator_id
+            WHERE y.project_id = p.id AND y.done > 0 AND u.made_by_demo AND NOT u.is_active),
     coalesce((SELECT jsonb_agg(jsonb_build_object('task', f.task, 'error', f.error) ORDER BY f.last_at DESC)
      FROM annotator_backgroundfailure f WHERE f.project_id = p.id), '[]')
 FROM annotator_project p, LATERAL (

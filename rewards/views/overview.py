@@ -59,6 +59,7 @@ def overview(request: HttpRequest, slug: str) -> HttpResponse:
         names = _names(counted, naming)
         page |= {
             "steps": list(_first_steps(counted, known, run, links)),
+            "by_demo": known.simulated,
             "outlook": _outlook(project, counted),
             "share": round(100 * counted.complete / counted.tasks) if counted.tasks else 0,
             "work": list(charts.work(counted, names)),

@@ -18,7 +18,7 @@ from django.db import transaction
 from annotator import annotation, assignment, audit
 from annotator.annotation import ResponseRating, Submission
 from annotator.importing import import_rows
-from annotator.models import Assignment, Membership, Origin, Project, Role, Task, User
+from annotator.models import Assignment, Import, Membership, Origin, Project, Role, Task, User
 from annotator.projects import members, project_settings
 
 SLUG = "demo"
@@ -26,6 +26,8 @@ ACCOUNTS = ("manager", "alice", "bob", "erin")
 LEFT_ALONE = "The demo does not change accounts that it did not create:"
 """Comes before their names in the output of `seed_demo`, where `make run` looks for it."""
 SIMULATED_RATERS = 5
+BEGAN_BEFORE = timedelta(days=4)
+"""How long before the seeding the demo's tasks seem to have been imported: a day before the first annotations."""
 NOT_SIMULATED = ("pii", "unsafe")
 _FOLDER = Path(__file__).parent
 _RESPONSE_FIELDS = ("id", "model", "text")
@@ -62,6 +64,7 @@ def seed(*, now: datetime) -> Seeded:
     import_rows(project, BytesIO(b"".join(_task_lines(tasks))), now=now)
     import_rows(project, BytesIO((_FOLDER / "gold.jsonl").read_bytes()), now=now)
     _simulate(project, tasks, now=now)
+    _settle(project, now=now)
     return Seeded(True, password, accounts, left_alone)
 
 
@@ -145,6 +148,18 @@ def _simulate(project: Project, tasks: list[dict[str, Any]], *, now: datetime) -
                 # A rater's minutes may add up past `now`, and no annotation may lie in the future.
                 annotation.submit(lease.pk, judgement, now=min(moment, now), origin=Origin.SIMULATED)
     project.tasks.filter(external_id__in=untouched).update(state=Task.State.OPEN)
+
+
+def _settle(project: Project, *, now: datetime) -> None:
+    """Makes the demo open as a project that people left in order.
+
+    Its tasks came before their annotations, and its three annotators are enough for whatever is still open.
+    """
+    project.tasks.update(created_at=now - BEGAN_BEFORE)
+    Import.objects.filter(project=project).update(made_at=now - BEGAN_BEFORE)
+    Project.objects.filter(pk=project.pk).update(max_annotators=project.base_annotators)
+    project.refresh_from_db()
+    assignment.recount_wanted(project, now=now)
 
 
 def _left_to_rate(tasks: list[dict[str, Any]]) -> Iterator[str]:

@@ -4,9 +4,14 @@ from io import StringIO
 
 import pytest
 from django.core.management import call_command
+from django.test import Client
 
+from annotator.background import heartbeats
+from annotator.background.heartbeats import QueueHealth
+from annotator.db.clock import database_now
 from annotator.launch import demo, run
 from annotator.models import Annotation, AuditEntry, Membership, Origin, Project, Task, User
+from annotator.projects import condition, figures
 from tests.builders import NOW, claimed, make_project
 
 
@@ -23,6 +28,23 @@ def test_the_demo_has_enough_to_retrain_at_once(db: None) -> None:
     assert project.tasks.gold_for("practice").count() == 3
     assert project.tasks.gold_for("test").count() == 5
     assert not demo.seed(now=NOW).created
+
+
+@pytest.mark.slow
+def test_the_demo_opens_as_a_project_that_was_left_in_order(
+    client: Client, db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeats, "listening", lambda: dict.fromkeys(heartbeats.QUEUES, QueueHealth(1, 0.5)))
+    demo.seed(now=(now := database_now()))
+    project = Project.objects.get(slug="demo")
+    known = condition.facts(project)
+    assert (list(condition.problems(project, known)), known.recounts, known.simulated) == ([], False, True)
+    counted = figures.refresh(project, now=now)
+    assert min(counted.imported) <= min(counted.annotations)
+    client.force_login(User.objects.get(username="manager"))
+    page = client.get("/projects/demo/").content.decode()
+    assert "done by the demo" in page
+    assert "Problem" not in page
 
 
 @pytest.mark.slow

@@ -82,6 +82,12 @@ def blanks() -> list[str]:
     return [line for text in texts for line in text.splitlines() if line.startswith("*(")]
 
 
+def without_blanks(text: str) -> str:
+    """Returns the guidelines without the lines that a template leaves to be written."""
+    unwritten = set(blanks())
+    return "\n".join(line for line in text.splitlines() if line.strip() not in unwritten)
+
+
 @transaction.atomic
 def _publish(project: Project, text: str, *, based_on: int | None = None) -> tuple[Guideline, bool]:
     text = with_line_feeds(text)

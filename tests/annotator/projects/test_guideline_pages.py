@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 
 from annotator.models import Exclusion, Guideline, Membership, Project, Role
+from annotator.projects import guidelines
 from annotator.projects.guidelines import LONGEST_GUIDELINES, NewerGuidelines, difference, publish, publish_guidelines
 from tests.builders import NOW, make_member, make_user
 from tests.conftest import Cast
@@ -184,3 +185,13 @@ def test_no_text_holds_up_the_page(kinds: int, length: int) -> None:
 
 def test_texts_that_are_too_long_are_not_compared() -> None:
     assert difference("a\n" * 3_000, "b\n" * 3_000) is None
+
+
+def test_what_a_template_leaves_to_be_written_does_not_reach_annotators(project: Project, cast: Cast) -> None:
+    guidelines.publish(project, guidelines.template())
+    client = Client()
+    client.force_login(cast.alice)
+    page = client.get(f"/projects/{project.slug}/guidelines/").content.decode()
+    assert "Judge only the last response" in page
+    assert not [blank for blank in guidelines.blanks() if blank.strip("*()")[:40] in page]
+    assert len(guidelines.blanks()) > 1

@@ -268,6 +268,13 @@ def due(project: Project, *, now: datetime) -> str:
 # One worker at a time --------------------------------------------------------------------------------------
 
 
+def ahead_of(run: TrainingRun) -> TrainingRun | None:
+    """Returns the run of another project that a queued run waits for: the one that has worked longest."""
+    if run.state != RunState.QUEUED:
+        return None
+    return TrainingRun.objects.working().exclude(pk=run.pk).order_by("started_at").first()
+
+
 def hand_on(run_id: int, why: fitness.Unfit) -> None:
     """Sends the message of a run that this worker is unfit for to the next one; the run's page says why it waits."""
     TrainingRun.objects.filter(pk=run_id, state=RunState.QUEUED).update(error=str(why))

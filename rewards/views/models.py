@@ -293,9 +293,21 @@ def _live(row: TrainingRun, *, manages: bool) -> dict[str, Any]:
         "progress": run_progress.progress_of(row, now=now) if row.state in ACTIVE_STATES else None,
         "took": (row.finished_at or now) - row.started_at if row.started_at else None,
         "silent": _silent_queues() if row.state == RunState.QUEUED else [],
+        "ahead": _ahead(row),
         "log": "\n".join(line[:400] for line in log[-LOG_SHOWN:]),
         "has_log": bool(log),
     }
+
+
+def _ahead(row: TrainingRun) -> str:
+    """Says which run a queued one waits for. It may be of a project that the reader does not know."""
+    ahead = runs.ahead_of(row)
+    if ahead is None:
+        return ""
+    text = _(
+        "The worker %(worker)s is busy with run %(run)s of another project. This run starts when a worker is free."
+    )
+    return text % {"worker": ahead.worker, "run": ahead.pk}
 
 
 def _table(row: TrainingRun, names: Mapping[str, str]) -> run_report.SideBySide | None:

@@ -650,3 +650,15 @@ def test_a_run_says_which_pairs_it_has_left_out(carol: Client, project: Project)
     page = text(carol, f"models/runs/{run.pk}/")
     assert "12 of 12 pairs are the same once cut to 512 tokens" in page
     assert "A max_length of 530 would keep them apart." in page
+
+
+def test_a_run_that_waits_says_for_which_run(project: Project, carol: Client) -> None:
+    busy = TrainingRun.objects.create(
+        project=make_project("other"), reason="a test", state=RunState.TRAINING, worker="train@gpu-1", started_at=NOW
+    )
+    run = TrainingRun.objects.create(project=project, reason="a test")
+    page = carol.get(f"/projects/{project.slug}/models/runs/{run.pk}/").content.decode()
+    said = f"The worker train@gpu-1 is busy with run {busy.pk} of another project."
+    assert said in page
+    TrainingRun.objects.filter(pk=busy.pk).update(state=RunState.FAILED)
+    assert said not in carol.get(f"/projects/{project.slug}/models/runs/{run.pk}/").content.decode()

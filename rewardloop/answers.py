@@ -146,6 +146,8 @@ class ImportJob(Answer):
     created: int = 0
     existing: int = 0
     rejected: int = 0
+    ratings_added: int = 0
+    ratings_left_out: int = 0
     import_id: int | None = None
     error: str = ""
     hub: str = ""
@@ -163,6 +165,8 @@ class ImportResult(Answer):
     created: int
     existing: int
     rejected: int
+    ratings_added: int = 0
+    ratings_left_out: int = 0
     refused: tuple[RefusedRow, ...] = ()
     import_id: int | None = None
     dry_run: bool = False

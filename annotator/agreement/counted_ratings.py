@@ -15,7 +15,7 @@ from annotator.models import NEITHER_VALID, TIE
 _SQL = """
 SELECT string_agg(ratings, ''::bytea) FROM unnest(%s::bigint[]) AS chosen (id) CROSS JOIN LATERAL (
     SELECT int8send(t.id) || int8send(COALESCE(r.response_id, 0)) || int8send(a.id) || int8send(s.annotator_id)
-           || float8send(extract(epoch FROM a.submitted_at)::float8)
+           || float8send(extract(epoch FROM a.submitted_at)::float8) || convert_to(rpad(a.content_hash, 16), 'UTF8')
            || boolsend(COALESCE(a.id = ANY(c.kept) AND c.dropped_because = '', false))
            || int2send(COALESCE(a.preference, -1000::int2)) || int2send(COALESCE(r.safe::int, -1)::int2)
            {scores} AS ratings
@@ -35,6 +35,7 @@ _FIELDS = (
     ("annotation", ">i8"),
     ("annotator", ">i8"),
     ("submitted", ">f8"),
+    ("content", "S16"),
     ("kept", "?"),
     ("preference", ">i2"),
     ("safe", ">i2"),
@@ -52,6 +53,7 @@ _RANKED_FIELDS = (
     ("annotation", ">i8"),
     ("annotator", ">i8"),
     ("submitted", ">f8"),
+    ("content", "S16"),
     ("kept", "?"),
     ("first", ">i8"),
     ("second", ">i8"),
@@ -61,7 +63,7 @@ _RANKED_FIELDS = (
 _RANKED = """
 SELECT string_agg(pairs, ''::bytea) FROM unnest(%s::bigint[]) AS chosen (id) CROSS JOIN LATERAL (
     SELECT int8send(t.id) || int8send(a.id) || int8send(s.annotator_id)
-           || float8send(extract(epoch FROM a.submitted_at)::float8)
+           || float8send(extract(epoch FROM a.submitted_at)::float8) || convert_to(rpad(a.content_hash, 16), 'UTF8')
            || boolsend(COALESCE(a.id = ANY(c.kept) AND c.dropped_because = '', false))
            || int8send(one.id) || int8send(other.id) || int2send((1 + sign(one.rank - other.rank))::int2) AS pairs
     FROM annotator_task t
@@ -101,13 +103,13 @@ def read(tasks: Sequence[int], columns: Columns) -> Records:
             of_segments,
         ]
     )
-    submitted, annotation = (
+    submitted, content, annotation = (
         np.concatenate([part[name] for part in (rating, preferring, ranked, segments)])
-        for name in ("submitted", "annotation")
+        for name in ("submitted", "content", "annotation")
     )
-    # lexsort takes its last key first. The annotation's id decides between submissions of one moment, so that the same
-    # ratings are always the first three.
-    records = records[np.lexsort((annotation, submitted, records["response"], records["task"]))]
+    # lexsort takes its last key first. What the annotation says decides between submissions of one moment, as it does
+    # for the consensus, so that the same ratings are always the first three.
+    records = records[np.lexsort((annotation, content, submitted, records["response"], records["task"]))]
     records["flags"] |= np.where(_place(records) < 3, Flag.FIRST_THREE, 0).astype(np.uint8)
     return records
 
@@ -172,7 +174,7 @@ def _segments(tasks: Sequence[int], columns: Columns) -> tuple[Records, Records]
     if not rated:
         return rows, records
     sizes = [len(one.scores) for one in rated]
-    for name in ("task", "annotation", "annotator", "submitted", "kept"):
+    for name in ("task", "annotation", "annotator", "submitted", "content", "kept"):
         rows[name] = np.repeat([vars(one)[name] for one in rated], sizes)
     records = _records(rows, columns)
     # A negative number for each segment of a response of this batch, far below those of ranked responses.

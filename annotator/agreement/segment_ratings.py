@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from annotator.segmenting import Range, carried, finest_common_cut, ranges
 
 _SQL = """
-SELECT t.id, r.response_id, a.id, s.annotator_id, extract(epoch FROM a.submitted_at)::float8,
+SELECT t.id, r.response_id, a.id, s.annotator_id, extract(epoch FROM a.submitted_at)::float8, left(a.content_hash, 16),
     COALESCE(a.id = ANY(c.kept) AND c.dropped_because = '', false), a.aspects, r.segment_scores::text,
     r.cut::text, p.segments::text
 FROM annotator_task t
@@ -35,6 +35,7 @@ class SegmentRatings:
     annotation: int
     annotator: int
     submitted: float
+    content: str
     kept: bool
     scores: NDArray[np.int8]
 
@@ -56,13 +57,13 @@ def _of_response(rows: Sequence[Sequence[Any]], aspects: Sequence[str]) -> Itera
     if any(cut for *_, cut, _segments in rows):
         stored = ranges(json.loads(rows[0][-1] or "[]"))
         common = finest_common_cut([stored, *(ranges(json.loads(cut)) for *_, cut, _segments in rows if cut)])
-    for task, response, annotation, annotator, submitted, kept, rated_by, scores, cut, _segments in rows:
+    for task, response, annotation, annotator, submitted, content, kept, rated_by, scores, cut, _segments in rows:
         places = [rated_by.index(aspect) if aspect in rated_by else None for aspect in aspects]
         values = [[_value(row, place) for place in places] for row in json.loads(scores)]
         if common:
             values = list(carried(values, ranges(json.loads(cut)) if cut else stored, onto=common))
         table = np.array(values, np.int8).reshape(-1, len(aspects))
-        yield SegmentRatings(task, response, annotation, annotator, submitted, kept, table)
+        yield SegmentRatings(task, response, annotation, annotator, submitted, content, kept, table)
 
 
 def _value(row: Sequence[int | None], place: int | None) -> int:

@@ -22,19 +22,20 @@ from annotator.api.idempotency import Idempotent
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.resources import Resource
 from annotator.api.transfer import (
-    LONGEST_MAPPING,
+    FITTING_PARAMETER,
     MAPPING_PARAMETER,
     NoteSerializer,
     StreamParser,
     WhateverIsAccepted,
     reader,
     sent_name,
+    wanted_mapping,
 )
 from annotator.db.clock import database_now
 from annotator.importing import hub, jobs, kept_mappings, samples
 from annotator.importing.job_errors import errors_csv
 from annotator.importing.kept_mappings import mapping_named
-from annotator.importing.mappings import ColumnMapping, guessed, read_mapping
+from annotator.importing.mappings import ColumnMapping, fitting_only, guessed, read_mapping
 from annotator.importing.notes import Notes
 from annotator.models import ImportJob, ImportJobError, ImportMapping, Project
 from annotator.web import lane_shares, query_parameters
@@ -66,6 +67,8 @@ class ImportJobSerializer(ModelSerializer[ImportJob]):
             "created",
             "existing",
             "rejected",
+            "ratings_added",
+            "ratings_left_out",
             "notes",
             "import_id",
             "error",
@@ -85,6 +88,7 @@ class StartSerializer(serializers.Serializer[Any]):
     mapping = serializers.JSONField(
         default=None, allow_null=True, help_text="a mapping, or the name of one that the project keeps"
     )
+    fitting_only = serializers.BooleanField(default=False, help_text="leave out ratings that do not fit")
 
 
 class ErrorSerializer(ModelSerializer[ImportJobError]):
@@ -164,12 +168,13 @@ class ImportJobs(Idempotent, generics.ListAPIView[ImportJob]):
             OpenApiParameter("start", bool, description="0: only keep the file, for a preview; `start/` starts it"),
             OpenApiParameter("hub", description="OWNER/NAME, also with @REVISION, /FOLDER or /FILE; there is no body"),
             MAPPING_PARAMETER,
+            FITTING_PARAMETER,
         ],
     )
     def post(self, request: Request, slug: str) -> Response:
         user, project, query = access.user_of(request), _managed(request, slug), request.query_params
         lane_shares.require_share(request._request, user.pk)
-        mapping = mapping_named(project, query_parameters.text(query, "mapping", longest=LONGEST_MAPPING))
+        mapping = wanted_mapping(request, project)
         sent: dict[str, Any] = {"by": user, "now": database_now()}
         keep_only = "start" in query and not query_parameters.flag(query, "start")
         how: dict[str, Any] = {"dry_run": query_parameters.flag(query, "dry_run"), "mapping": mapping}
@@ -208,6 +213,7 @@ class StartOfImportJob(APIView):
         serializer = StartSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         mapping = _mapping_of(job.project, serializer.validated_data["mapping"])
+        mapping = fitting_only(mapping) if serializer.validated_data["fitting_only"] else mapping
         started = jobs.start(job, dry_run=serializer.validated_data["dry_run"], mapping=mapping)
         return Response(ImportJobSerializer(started).data, status=status.HTTP_202_ACCEPTED)
 
@@ -221,12 +227,11 @@ def _mapping_of(project: Project, value: Any) -> ColumnMapping | None:
 class PreviewOfImportJob(APIView):
     """The first rows of a file that was kept, as the tasks that they would become."""
 
-    @extend_schema(responses=PreviewSerializer, parameters=[MAPPING_PARAMETER])
+    @extend_schema(responses=PreviewSerializer, parameters=[MAPPING_PARAMETER, FITTING_PARAMETER])
     def get(self, request: Request, slug: str, job_id: int) -> Response:
         job = _managed_job(request, slug, job_id)
-        text = query_parameters.text(request.query_params, "mapping", longest=LONGEST_MAPPING)
         sample = jobs.sample_of(job)
-        shown = samples.preview(job.project, sample, mapping_named(job.project, text))
+        shown = samples.preview(job.project, sample, wanted_mapping(request, job.project))
         values = {
             "columns": sample.columns,
             "layout": shown.layout,

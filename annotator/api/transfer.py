@@ -25,6 +25,8 @@ from annotator.exporting.layouts import LAYOUTS
 from annotator.exporting.rows import export
 from annotator.importing import import_rows
 from annotator.importing.kept_mappings import mapping_named
+from annotator.importing.mappings import ColumnMapping, fitting_only
+from annotator.models import Project
 from annotator.refusals import Refusal
 from annotator.web import lane_shares
 from annotator.web.query_parameters import flag, text
@@ -51,6 +53,17 @@ MAPPING_PARAMETER = OpenApiParameter(
 )
 
 
+FITTING_PARAMETER = OpenApiParameter(
+    "fitting_only", bool, description="1: leave out ratings that do not fit, where otherwise their rows are refused"
+)
+
+
+def wanted_mapping(request: Request, project: Project) -> ColumnMapping | None:
+    """Returns the mapping that the query names, with what else it says of ratings. Raises BadMapping."""
+    mapping = mapping_named(project, text(request.query_params, "mapping", longest=LONGEST_MAPPING))
+    return fitting_only(mapping) if flag(request.query_params, "fitting_only") else mapping
+
+
 class RejectedSerializer(serializers.Serializer[Any]):
     line = serializers.IntegerField()
     error = serializers.CharField()
@@ -65,7 +78,9 @@ class NoteSerializer(serializers.Serializer[Any]):
 class ImportResultSerializer(serializers.Serializer[Any]):
     created = serializers.IntegerField()
     existing = serializers.IntegerField()
-    rejected = RejectedSerializer(many=True, help_text="the first of them")
+    ratings_added = serializers.IntegerField(help_text="ratings and preferences, one for each person and task")
+    ratings_left_out = serializers.IntegerField(help_text="that do not count, although their rows went in")
+    rejected = RejectedSerializer(many=True, help_text="the first rows and ratings that do not count")
     rejected_total = serializers.IntegerField(help_text="of all rows that were refused")
     notes = NoteSerializer(many=True, help_text="columns that were kept as metadata, and what else to know of the rows")
     import_id = serializers.IntegerField(allow_null=True, help_text="of the row under `imports/`")
@@ -96,6 +111,7 @@ class Import(APIView):
         parameters=[
             OpenApiParameter("dry_run", bool, description="1: check and count, write nothing"),
             MAPPING_PARAMETER,
+            FITTING_PARAMETER,
         ],
     )
     def post(self, request: Request, slug: str) -> Response:
@@ -103,7 +119,7 @@ class Import(APIView):
         project = access.managed_project(user, slug)
         lane_shares.require_share(request._request, user.pk)
         dry_run = flag(request.query_params, "dry_run")
-        mapping = mapping_named(project, text(request.query_params, "mapping", longest=LONGEST_MAPPING))
+        mapping = wanted_mapping(request, project)
         file = cast("IO[bytes]", _Stream(reader(request)))
         file_name = sent_name(request)
         # A large file needs longer than the time that PostgreSQL works for a page.

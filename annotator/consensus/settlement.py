@@ -116,7 +116,8 @@ def _ask_for_review(task: Task, standing: Standing, result: Outcome | None, rule
 
 # Reading ---------------------------------------------------------------------------------------------------
 
-# In the order of submission. Read at every submission, hence the plan of its own for one task.
+# In the order of submission. What was submitted at one moment, as ratings of a file that does not say when, is ordered
+# by what it says: the order of the file's rows decides nothing. Read at every submission, hence a plan for one task.
 _STANDINGS = """
 SELECT s.task_id, s.id, s.slot, s.state, a.id, a.preference, a.ranking, a.aspects, r.response_id, r.scores, r.safe,
     r.segment_scores, r.cut,
@@ -125,7 +126,7 @@ FROM annotator_assignment s
 LEFT JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current AND s.counts
 LEFT JOIN annotator_rating r ON r.annotation_id = a.id
 WHERE s.task_id {chosen}
-ORDER BY s.task_id, a.submitted_at, a.id, s.id
+ORDER BY s.task_id, a.submitted_at, a.content_hash COLLATE "C", a.id, s.id
 """
 _STANDING_OF_ONE = Statement(_STANDINGS.format(chosen="= %(task)s"))
 _STANDINGS_OF_MANY = Statement(_STANDINGS.format(chosen="= ANY(%(tasks)s)"), prepared=False)

@@ -21,11 +21,11 @@ from annotator.importing.gold_rows import write_experts
 from annotator.importing.imported_ratings import write_annotations, write_labels
 from annotator.importing.layouts import read_tasks
 from annotator.importing.layouts.ratings import person_of
-from annotator.importing.mappings import ColumnMapping, mapped_rows
+from annotator.importing.mappings import ColumnMapping, read_by
 from annotator.importing.reading_ahead import read_ahead
 from annotator.importing.repeated_rows import notes_of
 from annotator.importing.results import Batch, ImportResult, Journal, TakenBack
-from annotator.importing.rows import Placed, Rejected, Rules, TaskRow, until_hopeless
+from annotator.importing.rows import LEFT_OUT, Placed, Rejected, Rules, TaskRow, until_hopeless
 from annotator.importing.segment_sheets import with_responses
 from annotator.importing.sources import read_rows
 from annotator.models import Annotation, Assignment, Import, Label, Project, Rating, Response, Task, User
@@ -126,6 +126,7 @@ def record(import_row: Import, result: ImportResult, *, file_hash: str, file_byt
     if not result.created and not result.existing:
         return
     counts = {"created": result.created, "existing": result.existing, "rejected": result.rejected_total}
+    counts["ratings"] = result.ratings_added
     details = {"import": result.import_id, "layouts": sorted(result.layouts)}
     audit.record("tasks.imported", _subject(import_row), project=import_row.project, **details, **counts)
 
@@ -146,8 +147,7 @@ def write_batches(
     journal: Journal = Journal(),  # noqa: B008  it has no state
 ) -> None:
     """Writes the batches under `import_row`; without one, as in a dry run, it rolls each batch back."""
-    rows = read_rows(incoming) if mapping is None else mapped_rows(read_rows(incoming), mapping)
-    tasks = until_hopeless(read_tasks(rows, Rules.of(project, person)))
+    tasks = until_hopeless(read_tasks(*read_by(read_rows(incoming), Rules.of(project, person), mapping)))
     # Python reads the next batch while PostgreSQL writes this one.
     with closing(read_ahead(_batches(islice(tasks, journal.rows_done, None)))) as batches:
         for batch in batches:
@@ -164,6 +164,7 @@ def write_batches(
             result.reject(written.refused)
             result.created += written.created
             result.existing += written.existing
+            result.ratings_added += written.ratings
             result.layouts |= written.layouts
             result.has_answers |= written.has_answers
             result.noted.add_all(written.noted)
@@ -185,15 +186,16 @@ def _written(
     require_in_use(project)  # it may have been archived since the batch before
     stored = _stored_tasks(project, rows)
     plan = _planned(rows, stored, refused)
-    unfit, has_answers = _write(project, plan, stored, now, import_row.pk if import_row else None)
+    unfit, ratings, has_answers = _write(project, plan, stored, now, import_row.pk if import_row else None)
     refused += unfit
+    refused += [Rejected(row.line, LEFT_OUT + why, of_rating=True) for row in rows for why in row.left_out]
     if import_row is not None and not result.created and not result.existing:
         # Committed with the first tasks: if the process is killed it never writes `tasks.imported`, and this
         # entry is all that the audit log says about its tasks.
         audit.record("import.begun", _subject(import_row), project=project, **{"import": import_row.pk})
     layouts = frozenset(row.layout for row in rows)
     noted = notes_of(plan.new, plan.known, {name: task.pk for name, task in stored.items()})
-    return Batch(len(batch), len(plan.new), len(plan.known), refused, layouts, has_answers, noted)
+    return Batch(len(batch), len(plan.new), len(plan.known), refused, layouts, ratings, has_answers, noted)
 
 
 # Runs in the batch's transaction, so the counts are right even if the process is killed after any batch. The UPDATE
@@ -208,20 +210,29 @@ WHERE id = %(import)s AND taken_back_at IS NULL
 def _batches(rows: Iterator[TaskRow | Rejected]) -> Iterator[list[TaskRow | Rejected]]:
     """Yields up to BATCH rows that together weigh little more than BATCH_BYTES: long rows make short batches.
 
+    Ratings of one task that follow each other stay together, so that the task is settled once, from all of them.
     The rows are hashed here, in the thread that reads ahead, as the thread that writes waits for them otherwise.
     """
     batch: list[TaskRow | Rejected] = []
     weight = 0
     for row in rows:
+        if (len(batch) >= BATCH or weight > BATCH_BYTES) and not _goes_with(batch[-1], row):
+            yield batch
+            batch, weight = [], 0
         if isinstance(row, TaskRow):
             _ = row.content_hash
             weight += row.weight()
         batch.append(row)
-        if len(batch) == BATCH or weight > BATCH_BYTES:
-            yield batch
-            batch, weight = [], 0
+        del row  # a large one would stay in memory while the next one is read
     if batch:
         yield batch
+
+
+def _goes_with(last: TaskRow | Rejected, row: TaskRow | Rejected) -> bool:
+    """Returns whether both rows refer to one task."""
+    if isinstance(last, Rejected) or isinstance(row, Rejected):
+        return False
+    return last.refers and row.refers and last.external_id == row.external_id
 
 
 # Ordered so that a dictionary keeps the last entry of a name: the lowest primary key, hence the oldest task.
@@ -277,8 +288,11 @@ def _planned(rows: Sequence[TaskRow], stored: Mapping[str, _Stored], refused: li
 
 def _write(
     project: Project, plan: _Plan, stored: Mapping[str, _Stored], now: datetime, import_id: int | None
-) -> tuple[list[Rejected], bool]:
-    """Writes the new tasks and answers; returns the rows that contradict stored ones, and whether any had answers."""
+) -> tuple[list[Rejected], int, bool]:
+    """Writes the new tasks and answers.
+
+    Returns the rows that contradict stored ones, the number of ratings added, and whether any row had answers.
+    """
     new = _write_tasks(project, plan, now, import_id)
     if import_id is not None:
         tasks = [placed_row.task for placed_row in new.values()]
@@ -288,10 +302,11 @@ def _write(
     known = _places(plan, {name: task.pk for name, task in stored.items()}, new)
     answered = [placed_row for placed_row in (*new.values(), *known) if placed_row.row.has_answers()]
     placed, unfit = with_responses(project, answered)
-    refused = unfit + write_labels(project, placed, now=now) + write_annotations(project, placed, now=now)
-    refused += [Rejected(line, error) for line, error in write_experts(placed)]
+    refused = unfit + write_labels(project, placed, now=now)
+    not_counted, ratings = write_annotations(project, placed, now=now)
+    refused += not_counted + [Rejected(line, error) for line, error in write_experts(placed)]
     _add_preferences({task.pk for task in stored.values() if task.preference is None}, known)
-    return refused, bool(answered)
+    return refused, ratings, bool(answered)
 
 
 def _write_tasks(project: Project, plan: _Plan, now: datetime, import_id: int | None) -> dict[str, Placed]:
@@ -330,12 +345,11 @@ _RESPONSE_COLUMNS = ("id", "task_id", "position", "external_id", "text", "model"
 def _task_records(
     project: Project, placed: Mapping[str, Placed], now: datetime, import_id: int | None
 ) -> Iterator[Sequence[Any]]:
-    key, base, most = project.pk, project.base_annotators, project.max_annotators
+    key, base = project.pk, project.base_annotators
     is_open, is_gold = Task.State.OPEN.value, Task.State.GOLD.value
     for name, placed_row in placed.items():
         row = placed_row.row
-        # Imported ratings take slots as well, so a task with many of them wants as many annotators.
-        slots = max(base, min(row.raters(), most))
+        slots = max(base, row.raters())  # each imported rating takes one
         labelled = not row.priority and any(response.is_labelled for response in row.responses)
         yield (
             placed_row.task,

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterable
 from contextlib import suppress
+from datetime import UTC, datetime
 from heapq import nsmallest
 from math import isfinite
 from reprlib import Repr
@@ -14,11 +15,13 @@ from django.conf import settings
 from annotator.db.json_values import DEEPEST, NestedTooDeeply, TooManyValues, texts_and_numbers
 from annotator.db.storable_text import NUL, fault_in
 from annotator.limits import MOST_ANNOTATORS, MOST_RESPONSES, MOST_SEGMENTS
-from annotator.models.annotation import NEITHER_VALID, PREFERENCES, TIE
+from annotator.models.annotation import LONGEST_ACTIVE_SECONDS, NEITHER_VALID, PREFERENCES, TIE
 
 MOST_VALUES = 10_000
 """The most values that the metadata of one row may hold, at all levels together."""
 _WHOLE = re.compile(r"\s*(-?[0-9]{1,9})(?:\.0+)?\s*")
+EARLIEST = 1990
+"""The first year in which anybody can have rated a response; an earlier time is one that a program left empty."""
 _REPR = Repr()
 _REPR.maxlevel, _REPR.maxstring, _REPR.maxother, _REPR.maxlong = 2, 60, 60, 60
 
@@ -145,6 +148,29 @@ def checked_metadata(value: Any, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadRow(f"{name} is {shown(value)}: it must be an object", name)
     return value if _is_json(value, name) else _with_null(value)
+
+
+def moment_of(value: Any) -> datetime | None:
+    """Returns when something happened elsewhere, in UTC where no zone is named; None if the value does not say it."""
+    try:
+        time = value if isinstance(value, datetime) else datetime.fromisoformat(str(value).strip())
+    except ValueError:
+        return None
+    if time.year < EARLIEST:
+        return None
+    return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def seconds_of(value: Any) -> float | None:
+    """Returns how long somebody worked; None if the value does not say it, or says more than is stored."""
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value <= LONGEST_ACTIVE_SECONDS else None
 
 
 def metadata_of(rest: dict[str, Any]) -> dict[str, Any]:

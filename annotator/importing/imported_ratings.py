@@ -8,14 +8,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from itertools import chain, starmap
+from itertools import chain, count, starmap
 
 from django.db.models import F
 
 from annotator import consensus
 from annotator.importing.bulk_copy import copy_rows, next_ids
-from annotator.importing.rows import Placed, Rejected, ResponseRow, SegmentLabel
-from annotator.models import Annotation, Assignment, ImportedRater, Label, Origin, Project, Rating, Tally, Task, User
+from annotator.importing.rows import LEFT_OUT, Placed, Rejected, ResponseRow, SegmentLabel
+from annotator.limits import MOST_ANNOTATORS
+from annotator.models import (
+    Annotation,
+    Assignment,
+    Exclusion,
+    ImportedRater,
+    Label,
+    Origin,
+    Project,
+    Rating,
+    Tally,
+    Task,
+    User,
+)
 
 
 @dataclass(frozen=True)
@@ -32,6 +45,8 @@ class _RaterEntry:
     justification: str = ""
     segments: Mapping[int, SegmentLabel] = field(default_factory=dict)
     ranking: tuple[tuple[int, ...], ...] = ()
+    submitted_at: datetime | None = None
+    active_seconds: float | None = None
 
     @cached_property
     def content_hash(self) -> str:
@@ -113,29 +128,35 @@ def _json(value: object) -> str | None:
     return None if value is None else json.dumps(value)
 
 
-def write_annotations(project: Project, placed: Sequence[Placed], *, now: datetime) -> list[Rejected]:
+def write_annotations(project: Project, placed: Sequence[Placed], *, now: datetime) -> tuple[list[Rejected], int]:
     """Stores the rows' ratings and preferences as annotations of imported raters, and settles the tasks concerned.
 
-    Ratings take slots of the task; preferences alone take none, as the task still needs its ratings. The first
-    annotation of a rater on a task stays, and rows that contradict it are reported.
+    All ratings of a task count, however many annotators it asks for: each takes a slot, and the task is settled from
+    all that are stored, so the order of the rows decides nothing. Preferences alone take no slot, as the task still
+    needs its ratings. The first annotation of a rater on a task stays, and rows that contradict it are reported.
+
+    Returns the rows and ratings that do not count, and the number of annotations that were added.
     """
-    entries, unfit = _fitting([entry for placed_row in placed for entry in _entries(placed_row, project)])
+    entries, refused = _fitting([entry for placed_row in placed for entry in _entries(placed_row, project)])
     if not entries:
-        return unfit
+        return refused, 0
     raters = _raters(project, {entry.rater for entry in entries})
     touched = {entry.placed.task for entry in entries}
     # Settling needs the row locks. They are taken by id, as everywhere, or two transactions could wait for each other.
     locked = Task.objects.filter(pk__in=touched).select_for_update().order_by("pk")
     tasks = {task.pk: task for task in locked.defer("conversation", "metadata")}
-    fresh, refused = _unknown(entries, raters)
+    fresh, contradicting = _unknown(entries, raters)
+    fresh, too_many = _within_limits(fresh, tasks)
+    excluded = _excluded(project, raters)
     if fresh:
         rated = {entry.placed.task for entry in fresh}
         tasks = {pk: task for pk, task in tasks.items() if pk in rated}
-        _make_room(tasks, fresh, project)
-        _store(fresh, raters, list(tasks.values()), project, now)
+        _store(fresh, raters, _slots(fresh, tasks, excluded), project, now)
         _count_work(project, fresh, raters)
         consensus.settle(list(tasks.values()), project=project, now=now)
-    return unfit + refused
+    why = f"{LEFT_OUT}its rater is excluded from the project. It is stored"
+    barred = [Rejected(entry.placed.row.line, why, of_rating=True) for entry in fresh if entry.rater in excluded]
+    return refused + contradicting + too_many + barred, len(fresh) - len(barred)
 
 
 def _entries(placed: Placed, project: Project) -> Iterator[_RaterEntry]:
@@ -152,7 +173,7 @@ def _entries(placed: Placed, project: Project) -> Iterator[_RaterEntry]:
     for number, given in enumerate(placed.row.annotations):
         place = _place_of(given.rater, project) if given.rater else f"rater-{number + 1}"
         said = (given.ratings, given.preference, given.justification, given.segments, given.ranking)
-        yield _RaterEntry(placed, place, *said)
+        yield _RaterEntry(placed, place, *said, given.submitted_at, given.active_seconds)
 
 
 def _place_of(name: str, project: Project) -> str:
@@ -222,28 +243,64 @@ def _unknown(entries: Sequence[_RaterEntry], raters: Mapping[str, User]) -> tupl
     return fresh, list(refused.values())
 
 
-def _make_room(tasks: Mapping[int, Task], entries: Sequence[_RaterEntry], project: Project) -> None:
-    """Gives an open task that was imported before its ratings as many slots as if it had come with them."""
-    narrow = {}
+def _within_limits(
+    entries: Sequence[_RaterEntry], tasks: Mapping[int, Task]
+) -> tuple[list[_RaterEntry], list[Rejected]]:
+    """Returns the entries without those of tasks that would have too many raters, and the rows of these.
+
+    Such a task gets none of its new raters, as otherwise the order of the rows would choose among them.
+    """
+    new = Counter(entry.placed.task for entry in entries if entry.ratings)
+    held = Counter(Assignment.objects.filter(task__in=new, slot__isnull=False).values_list("task", flat=True))
+    fit, refused = [], {}
     for entry in entries:
-        task, slots = tasks[entry.placed.task], min(entry.placed.row.raters(), project.max_annotators)
-        if task.state == Task.State.OPEN and task.slots_wanted < slots:
-            task.slots_wanted = slots
-            narrow[task.pk] = task
-    Task.objects.bulk_update(narrow.values(), ["slots_wanted"])
+        number = new[entry.placed.task] + held[entry.placed.task]
+        if entry.ratings and number > MOST_ANNOTATORS:
+            line, name = entry.placed.row.line, tasks[entry.placed.task].external_id
+            what = f"the task {name!r} would have {number} raters, and at most {MOST_ANNOTATORS} are accepted"
+            refused[line, name] = Rejected(line, f"{what}: none of these ratings is added")
+        else:
+            fit.append(entry)
+    return fit, list(refused.values())
+
+
+def _excluded(project: Project, raters: Mapping[str, User]) -> set[str]:
+    """Returns the places of those raters whose work is to be kept out of the project."""
+    barred = Exclusion.objects.filter(project=project, annotator__in=raters.values(), readmitted_at=None)
+    accounts = set(barred.values_list("annotator", flat=True))
+    return {place for place, user in raters.items() if user.pk in accounts}
+
+
+def _slots(
+    entries: Sequence[_RaterEntry], tasks: Mapping[int, Task], excluded: set[str]
+) -> list[tuple[int | None, bool]]:
+    """Returns each entry's slot, the lowest free one, and whether it counts. Tasks get the slots that they lack."""
+    taken: dict[int, set[int]] = {task: set() for task in tasks}
+    for pk, number in Assignment.objects.filter(task__in=tasks, slot__isnull=False).values_list("task", "slot"):
+        taken[pk].add(number or 0)
+    slots: list[tuple[int | None, bool]] = []
+    for entry in entries:
+        counts, of_task = entry.rater not in excluded, taken[entry.placed.task]
+        slot = next(free for free in count(1) if free not in of_task) if counts and entry.ratings else None
+        of_task |= {slot} if slot else set()
+        slots.append((slot, counts))
+    narrow = [task for pk, task in tasks.items() if task.slots_wanted < max(taken[pk], default=0)]
+    for task in narrow:
+        task.slots_wanted = max(taken[task.pk])
+    Task.objects.bulk_update(narrow, ["slots_wanted"])
+    return slots
 
 
 def _store(
     entries: Sequence[_RaterEntry],
     raters: Mapping[str, User],
-    tasks: Sequence[Task],
+    slots: Sequence[tuple[int | None, bool]],
     project: Project,
     now: datetime,
 ) -> None:
-    free = _free_slots(tasks)
-    slots = [free[entry.placed.task].pop(0) if entry.ratings and free[entry.placed.task] else None for entry in entries]
     assignments, annotations = next_ids(Assignment, len(entries)), next_ids(Annotation, len(entries))
     submitted, imported, version = Assignment.State.SUBMITTED.value, Origin.IMPORTED.value, project.rubric.version
+    times = [min(entry.submitted_at or now, now) for entry in entries]
     copy_rows(
         Assignment,
         _ASSIGNMENT_COLUMNS,
@@ -253,15 +310,13 @@ def _store(
                 entry.placed.task,
                 raters[entry.rater].pk,
                 slot,
-                # Ratings for which the task has no slot are kept as extra, and do not count.
-                slot is not None or not entry.ratings,
-                slot is None and bool(entry.ratings),
+                counts,
                 submitted,
                 sorted(entry.ratings),
-                now,
-                now,
+                time,
+                time,
             )
-            for pk, entry, slot in zip(assignments, entries, slots, strict=True)
+            for pk, entry, (slot, counts), time in zip(assignments, entries, slots, times, strict=True)
         ),
     )
     copy_rows(
@@ -277,13 +332,14 @@ def _store(
                 entry.preference,
                 _ranking_of_ids(entry),
                 entry.justification,
+                entry.active_seconds,
                 0,
                 version,
                 next((list(one.aspects) for one in entry.segments.values()), []),
                 entry.content_hash,
-                now,
+                time,
             )
-            for pk, assignment, entry in zip(annotations, assignments, entries, strict=True)
+            for pk, assignment, entry, time in zip(annotations, assignments, entries, times, strict=True)
         ),
     )
     ratings = chain.from_iterable(starmap(_rating_records, zip(annotations, entries, strict=True)))
@@ -309,7 +365,6 @@ _ASSIGNMENT_COLUMNS = (
     "annotator_id",
     "slot",
     "counts",
-    "extra",
     "state",
     "response_order",
     "leased_at",
@@ -324,6 +379,7 @@ _ANNOTATION_COLUMNS = (
     "preference",
     "ranking",
     "justification",
+    "active_seconds",
     "guideline_version",
     "rubric_version",
     "aspects",
@@ -345,15 +401,3 @@ def _count_work(project: Project, entries: Sequence[_RaterEntry], raters: Mappin
     )
     for rater in sorted(done):
         Tally.objects.filter(annotator=rater, project=project).update(done=F("done") + done[rater])
-
-
-def _free_slots(tasks: Sequence[Task]) -> dict[int, list[int]]:
-    """Returns the free slots of each task, the lowest first, and no more than the task has room for."""
-    free = {task.pk: list(range(1, task.slots_wanted + 1)) for task in tasks}
-    taken = Counter[int]()
-    for task, slot in Assignment.objects.filter(task__in=tasks, slot__isnull=False).values_list("task", "slot"):
-        taken[task] += 1
-        if slot in free[task]:
-            free[task].remove(slot)
-    # A slot beyond `slots_wanted` may be taken, from when the task wanted more. It takes room, though no slot of these.
-    return {task.pk: free[task.pk][: max(task.slots_wanted - taken[task.pk], 0)] for task in tasks}

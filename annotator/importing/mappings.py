@@ -7,7 +7,7 @@ REST and the command read it with `read_mapping`, and a project keeps mappings b
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
 from typing import Any
 
@@ -25,6 +25,7 @@ from annotator.importing.judgement_columns import (
     read_votes,
 )
 from annotator.importing.prompts import messages_from_prompt
+from annotator.importing.rows import Rules
 from annotator.importing.sources import MOST_COLUMNS, RawRow
 from annotator.limits import MOST_RESPONSES
 
@@ -66,9 +67,12 @@ class ColumnMapping:
     columns. With `fewer`, a response whose cell is empty is left out, and otherwise it is an error. `votes` are columns
     of votes, and `person` names the column of the person whose scores they are, the lowest of which is `lowest`. A name
     such as `data.prompt` or `answers.0` reaches into a column.
+
+    Without columns, the file's own layout is read: `questions` says which attribute (or *preference*, *justification*)
+    a question of another tool stands for, and with `fitting_only` ratings that do not fit are left out of their rows.
     """
 
-    responses: tuple[ResponseColumns, ...]
+    responses: tuple[ResponseColumns, ...] = ()
     prompt: str = ""
     messages: str = ""
     prompt_text: str = ""
@@ -81,6 +85,8 @@ class ColumnMapping:
     votes: tuple[VoteColumn, ...] = ()
     person: str = ""
     lowest: int = 1
+    questions: Mapping[str, str] = field(default_factory=dict)
+    fitting_only: bool = False
 
     def columns(self) -> list[str]:
         """Returns the columns that the mapping names, each once."""
@@ -95,6 +101,8 @@ class ColumnMapping:
 
     def as_json(self) -> dict[str, Any]:
         """Returns the JSON that `read_mapping` reads, without what is empty."""
+        if not self.responses:
+            return {key: value for key, value in asdict(self).items() if value and key in _WITHOUT_COLUMNS}
         values = {key: value for key, value in asdict(self).items() if value or key == LOWEST}
         if not any(response.scores for response in self.responses):
             del values[LOWEST]
@@ -109,6 +117,7 @@ class ColumnMapping:
 
 _TEXTS = ("prompt", "messages", "id", "language", "priority", "metadata", PERSON)
 _OF_RESPONSES = ("text", "model", "model_name", "id")
+_WITHOUT_COLUMNS = ("questions", "fitting_only")
 
 
 def read_mapping(value: Any) -> ColumnMapping:
@@ -117,7 +126,14 @@ def read_mapping(value: Any) -> ColumnMapping:
         raise BadMapping(
             _('The mapping must be an object like {"prompt": "question", "responses": [{"text": "answer"}]}.')
         )
-    _require_known(value, (*_TEXTS, "prompt_text", "responses", "rest", "fewer", "votes", LOWEST), _("The mapping"))
+    known = (*_TEXTS, "prompt_text", "responses", "rest", "fewer", "votes", LOWEST, *_WITHOUT_COLUMNS)
+    _require_known(value, known, _("The mapping"))
+    fitting_only = value.get("fitting_only", False)
+    if not isinstance(fitting_only, bool):
+        raise BadMapping(_("fitting_only: Write true or false, not %(given)s.") % {"given": shown(fitting_only)})
+    of_tools: dict[str, Any] = {"questions": _questions(value.get("questions", {})), "fitting_only": fitting_only}
+    if value and value.keys() <= {*_WITHOUT_COLUMNS}:
+        return ColumnMapping(**of_tools)
     given = value.get("responses")
     if not isinstance(given, list) or not given:
         raise BadMapping(_("responses: Choose a column for one response at least."))
@@ -135,13 +151,25 @@ def read_mapping(value: Any) -> ColumnMapping:
         raise BadMapping(_("votes: Only tasks of two responses have votes."))
     if type(lowest) is not int or not 0 <= lowest <= 1:
         raise BadMapping(_("lowest: Write 0 or 1, which the lowest level of a score is."))
-    texts = {name: _name(value.get(name, ""), name) for name in _TEXTS}
+    texts: dict[str, Any] = {name: _name(value.get(name, ""), name) for name in _TEXTS}
     texts["prompt_text"] = _prompt_text(value.get("prompt_text", ""))
     if sum(bool(texts[name]) for name in ("prompt", "messages", "prompt_text")) != 1:
         raise BadMapping(
             _("Choose a column for the prompt, or one for the messages, or write one prompt for all rows.")
         )
-    return ColumnMapping(responses=responses, rest=rest, fewer=fewer, votes=votes, lowest=lowest, **texts)
+    return ColumnMapping(responses=responses, rest=rest, fewer=fewer, votes=votes, lowest=lowest, **texts, **of_tools)
+
+
+def _questions(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict) or len(value) > MOST_COLUMNS:
+        raise BadMapping(_('questions: Write an object like {"quality": "helpfulness"}.'))
+    names = {_name(question, "questions"): _name(name, "questions") for question, name in value.items()}
+    return {question: name for question, name in names.items() if name}
+
+
+def fitting_only(mapping: ColumnMapping | None) -> ColumnMapping:
+    """Returns the mapping that leaves out ratings that do not fit, and otherwise says the same."""
+    return replace(mapping or ColumnMapping(), fitting_only=True)
 
 
 def _prompt_text(value: Any) -> str:
@@ -192,6 +220,14 @@ def _name(value: Any, name: str) -> str:
 
 
 # Applying it -----------------------------------------------------------------------------------------------
+
+
+def read_by(rows: Iterator[RawRow], rules: Rules, mapping: ColumnMapping | None) -> tuple[Iterator[RawRow], Rules]:
+    """Returns rows and rules as the mapping wants them read."""
+    if mapping is None:
+        return rows, rules
+    rules = replace(rules, questions=mapping.questions, fitting_only=mapping.fitting_only)
+    return mapped_rows(rows, mapping) if mapping.responses else rows, rules
 
 
 def mapped_rows(rows: Iterator[RawRow], mapping: ColumnMapping) -> Iterator[RawRow]:

@@ -24,13 +24,16 @@ class ImportResult:
     """How many tasks are new, how many existed before, which rows were refused and why, and which layouts occurred.
 
     `noted` is what is said of the rows that went in: columns that were kept aside, responses that are the same.
-    `rejected` holds the first IMPORT_ERRORS_REPORTED of `rejected_total` rows. `has_answers` says whether rows may have
-    come with labels or ratings. `import_id` names the Import row of the file; it is None after a dry run, and for a
-    file that made no task.
+    `ratings_added` counts what people said of tasks, one for each person and task, and `ratings_left_out` the ratings
+    that do not count although their rows went in. `rejected` holds the first IMPORT_ERRORS_REPORTED of both these and
+    the `rejected_total` rows. `has_answers` says whether rows may have come with labels or ratings. `import_id` names
+    the Import row of the file; it is None after a dry run, and for a file that made no task.
     """
 
     created: int = 0
     existing: int = 0
+    ratings_added: int = 0
+    ratings_left_out: int = 0
     rejected: list[Rejected] = field(default_factory=list)
     rejected_total: int = 0
     layouts: set[str] = field(default_factory=set)
@@ -47,20 +50,39 @@ class ImportResult:
         # All refusals are counted, few are kept: a file of nothing but bad rows must not fill the memory.
         room = settings.IMPORT_ERRORS_REPORTED - len(self.rejected)
         self.rejected += sorted(rows, key=lambda row: row.line)[: max(room, 0)]
-        self.rejected_total += len(rows)
+        of_ratings = ratings_among(rows)
+        self.ratings_left_out += of_ratings
+        self.rejected_total += len(rows) - of_ratings
+
+
+def ratings_among(refused: Sequence[Rejected]) -> int:
+    """Returns how many of these are ratings whose rows went in."""
+    return sum(row.of_rating for row in refused)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What one batch came to. `rows` is the number of tasks and refusals of the file that it used up."""
+    """What one batch came to. `rows` is the number of tasks and refusals of the file that it used up.
+
+    `refused` holds the ratings that do not count, too.
+    """
 
     rows: int
     created: int
     existing: int
     refused: Sequence[Rejected]
     layouts: frozenset[str]
+    ratings: int = 0
     has_answers: bool = False
     noted: Notes = field(default_factory=Notes)
+
+    @property
+    def left_out(self) -> int:
+        return ratings_among(self.refused)
+
+    @property
+    def rejected(self) -> int:
+        return len(self.refused) - self.left_out
 
 
 class Journal:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -12,6 +13,8 @@ from annotator.importing.prompts import Message, content_hash, prompt_hash
 from annotator.models import Project
 from annotator.segmenting import Range
 
+LEFT_OUT = "a rating does not count: "
+"""What the result of an import says first of a rating whose row went in."""
 RATING_BYTES = 400
 """What one rating counts for in the weight of a row, which limits the size of a batch."""
 HOPELESS = 10_000
@@ -76,7 +79,8 @@ class GivenAnnotation:
 
     `rater` is the person's name in the file; where it is empty, the place among the task's annotations stands for it.
     `segments` holds scores of segments by the response's position, all of the same aspects. `ranking` has tiers of
-    positions, the best first, of every response.
+    positions, the best first, of every response. Where the file does not say when it was submitted, the time of the
+    import stands for it.
     """
 
     rater: str
@@ -85,6 +89,8 @@ class GivenAnnotation:
     justification: str = ""
     segments: Mapping[int, SegmentLabel] = field(default_factory=dict)
     ranking: tuple[tuple[int, ...], ...] = ()
+    submitted_at: datetime | None = None
+    active_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -111,7 +117,8 @@ class TaskRow:
 
     A row that only `refers` to a task by its id has annotations and no texts, or a `sheet` of segments. An id that is
     `of_a_group` may stand for several tasks, as that of a question does. `kept` names the columns that became metadata,
-    some of which were `read_and_kept`, and `notes` say what else people should know of the row.
+    some of which were `read_and_kept`, and `notes` say what else people should know of the row. `left_out` says of each
+    rating that does not count why it does not; the row itself goes in.
     """
 
     line: int
@@ -125,6 +132,7 @@ class TaskRow:
     annotations: tuple[GivenAnnotation, ...] = ()
     sheet: SegmentSheet | None = None
     refers: bool = False
+    left_out: tuple[str, ...] = ()
     gold: str = ""
     language: str = ""
     layout: str = "tasks"
@@ -209,7 +217,9 @@ class Rules:
     """What the project says of ratings: the number of levels by attribute, and whether a preference may be 0.
 
     `aspects` are the attributes of segments, and `deciding_aspect` that which a verdict on a segment is about.
-    `person` is whose ratings a file holds, if its folder says so.
+    `person` is whose ratings a file holds, if its folder says so. `questions` says which attribute another tool's
+    question stands for. With `fitting_only`, a rating that does not fit is left out of its row; otherwise the row is
+    refused.
     """
 
     attributes: Mapping[str, int]
@@ -217,6 +227,8 @@ class Rules:
     aspects: Mapping[str, int] = field(default_factory=dict)
     deciding_aspect: str = ""
     person: str = ""
+    questions: Mapping[str, str] = field(default_factory=dict)
+    fitting_only: bool = False
 
     @classmethod
     def of(cls, project: Project, person: str = "") -> "Rules":
@@ -227,11 +239,16 @@ class Rules:
 
 @dataclass(frozen=True)
 class Rejected:
-    """A row that was refused, and the reason. `field` is empty where the reason is not about a single field."""
+    """A row that was refused, and the reason. `field` is empty where the reason is not about a single field.
+
+    `layout` is the one that the row was recognised by. If `of_rating`, only one rating of the row does not count.
+    """
 
     line: int
     error: str
     field: str = field(default="", compare=False)
+    layout: str = ""
+    of_rating: bool = False
 
 
 @dataclass(frozen=True)

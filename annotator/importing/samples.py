@@ -17,8 +17,8 @@ from django.utils.translation import gettext_noop
 
 from annotator.importing.decoders import program_for
 from annotator.importing.layouts import read_tasks
-from annotator.importing.mappings import ColumnMapping, columns_of, mapped_rows
-from annotator.importing.rows import Rejected, Rules, TaskRow
+from annotator.importing.mappings import ColumnMapping, columns_of, read_by
+from annotator.importing.rows import LEFT_OUT, Rejected, Rules, TaskRow
 from annotator.importing.sources import GZIP, RawRow, read_decoded_file, read_rows
 from annotator.models import Project
 
@@ -55,7 +55,7 @@ class Sample:
 class Preview:
     """What the sample's rows become: tasks, at most MOST_TASKS, and rows that would be refused.
 
-    `layout` is that of the first task, and empty if there is none.
+    `layout` is that of the first task, or that by which the first refused row was recognised.
     """
 
     tasks: Sequence[TaskRow]
@@ -63,19 +63,20 @@ class Preview:
 
     @property
     def layout(self) -> str:
-        return self.tasks[0].layout if self.tasks else ""
+        layouts = [*(task.layout for task in self.tasks), *(row.layout for row in self.refused)]
+        return next(filter(None, layouts), "")
 
 
 def preview(project: Project, sample: Sample, mapping: ColumnMapping | None) -> Preview:
     """Reads the sample as an import would. Raises MissingColumn."""
-    rows = iter(sample.rows) if mapping is None else mapped_rows(iter(sample.rows), mapping)
     tasks: list[TaskRow] = []
     refused: list[Rejected] = []
-    for row in read_tasks(rows, Rules.of(project)):
+    for row in read_tasks(*read_by(iter(sample.rows), Rules.of(project), mapping)):
         if isinstance(row, Rejected):
             refused.append(row)
         else:
             tasks.append(_shortened(row))
+            refused += [Rejected(row.line, LEFT_OUT + why, of_rating=True) for why in row.left_out]
         if len(tasks) == MOST_TASKS:
             break
     return Preview(tasks, refused)

@@ -91,6 +91,10 @@ class ImportJob(models.Model):
     created = models.PositiveIntegerField(default=0)
     existing = models.PositiveIntegerField(default=0)
     rejected = models.PositiveIntegerField(default=0)
+    ratings_added = models.PositiveIntegerField(default=0)
+    ratings_left_out = models.PositiveIntegerField(
+        default=0, help_text="that do not count, although their rows went in"
+    )
     layouts = ArrayField(models.CharField(max_length=20), default=list, blank=True)
     has_answers = models.BooleanField(default=False, help_text="whether rows came with labels or ratings")
     notes = models.JSONField(

@@ -165,6 +165,8 @@ _UNREAD: dict[str, Any] = {
     "created": 0,
     "existing": 0,
     "rejected": 0,
+    "ratings_added": 0,
+    "ratings_left_out": 0,
     "layouts": [],
     "notes": {},
     "rules": "",

@@ -146,8 +146,9 @@ def _import(job: ImportJob) -> None:
         if job.tries < ATTEMPTS:
             raise FileMissing
         raise NotStartable("The file is not where this worker looks for it. Upload it again.")
-    now = database_now()
-    import_row = None if job.dry_run else job.import_row or _begin(job, now)
+    import_row = None if job.dry_run else job.import_row or _begin(job, database_now())
+    # A file that goes on has the time of its beginning: ratings without a time of their own were all given at once.
+    now = import_row.made_at if import_row else database_now()
     with file_of(job).open("rb") as file, few_garbage_collections():
         write_batches(
             job.project,
@@ -196,6 +197,8 @@ def _result_so_far(job: ImportJob) -> ImportResult:
         created=job.created,
         existing=job.existing,
         rejected_total=job.rejected,
+        ratings_added=job.ratings_added,
+        ratings_left_out=job.ratings_left_out,
         layouts=set(job.layouts),
         has_answers=job.has_answers,
         noted=Notes.from_json(job.notes),
@@ -252,7 +255,9 @@ class _Progress(Journal):
             rows_done=F("rows_done") + batch.rows,
             created=F("created") + batch.created,
             existing=F("existing") + batch.existing,
-            rejected=F("rejected") + len(batch.refused),
+            rejected=F("rejected") + batch.rejected,
+            ratings_added=F("ratings_added") + batch.ratings,
+            ratings_left_out=F("ratings_left_out") + batch.left_out,
             layouts=layouts,
             notes=notes.as_json(),
             has_answers=job.has_answers or batch.has_answers,
@@ -264,17 +269,18 @@ class _Progress(Journal):
             raise PutDown
         self._keep_errors(batch)
         if job.import_row_id:
-            Import.objects.filter(pk=job.import_row_id).update(
-                rejected=F("rejected") + len(batch.refused), layouts=layouts
-            )
+            Import.objects.filter(pk=job.import_row_id).update(rejected=F("rejected") + batch.rejected, layouts=layouts)
         job.layouts, job.notes = layouts, notes.as_json()
         job.has_answers |= batch.has_answers
-        job.rejected += len(batch.refused)
+        job.rejected += batch.rejected
+        job.ratings_added += batch.ratings
+        job.ratings_left_out += batch.left_out
         job.created += batch.created
         job.existing += batch.existing
 
     def _keep_errors(self, batch: Batch) -> None:
-        room = max(settings.IMPORT_ERRORS_REPORTED - self._job.rejected, 0)
+        kept = self._job.rejected + self._job.ratings_left_out
+        room = max(settings.IMPORT_ERRORS_REPORTED - kept, 0)
         ImportJobError.objects.bulk_create(
             ImportJobError(job=self._job, line=row.line, field=_storable(row.field)[:200], error=_storable(row.error))
             for row in sorted(batch.refused, key=lambda row: row.line)[:room]

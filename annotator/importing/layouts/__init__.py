@@ -20,6 +20,7 @@ from annotator.importing.layouts import (
     spans,
     steps,
 )
+from annotator.importing.layouts.gathering import with_ratings_gathered
 from annotator.importing.layouts.segment_rows import SegmentRow
 from annotator.importing.notes import same_responses, told
 from annotator.importing.prompts import messages_from_prompt
@@ -36,6 +37,7 @@ LAYOUTS: tuple[tuple[Recognises, Reads], ...] = (
     (argilla.is_argilla, argilla.argilla_row),
     (ratings.is_potato, ratings.potato_row),
     (ratings.is_score, ratings.score_row),
+    (ratings.is_annotation, ratings.annotation_row),
     (segment_rows.is_segment, segment_rows.segment_row),
     (message_trees.is_tree, message_trees.tree_rows),
     (comparisons.is_arena, comparisons.arena_row),
@@ -58,12 +60,14 @@ LAYOUTS: tuple[tuple[Recognises, Reads], ...] = (
 
 
 def read_tasks(rows: Iterable[RawRow], rules: Rules) -> Iterator[TaskRow | Rejected]:
-    """Checks each row against the layout that its fields indicate, and joins rows of one task that follow each other.
+    """Checks each row against the layout that its fields indicate, and joins rows of one task.
+
+    Rows that hold nothing but ratings of tasks that are there already come last, person by person.
 
     `rules` are the project's.
     """
     parsed = segment_rows.with_sheets(_all_parsed(rows, rules), rules)
-    return _with_scores_merged(_with_pairs(parsed), rules)
+    return with_ratings_gathered(_with_pairs(parsed), rules)
 
 
 def _all_parsed(rows: Iterable[RawRow], rules: Rules) -> Iterator[Read | Rejected]:
@@ -92,30 +96,6 @@ def _with_pairs(rows: Iterator[TaskRow | FlatRow | Rejected]) -> Iterator[TaskRo
         yield _paired(waiting)
 
 
-def _with_scores_merged(rows: Iterator[TaskRow | Rejected], rules: Rules) -> Iterator[TaskRow | Rejected]:
-    waiting: TaskRow | None = None
-    for row in rows:
-        if not isinstance(row, TaskRow) or row.layout != ratings.SCORES_LAYOUT:
-            yield row
-        elif waiting and (both := ratings.merged(waiting, row)):
-            waiting = both
-        else:
-            if waiting:
-                yield _complete(waiting, rules)
-            waiting = row
-        del row
-    if waiting:
-        yield _complete(waiting, rules)
-
-
-def _complete(row: TaskRow, rules: Rules) -> TaskRow | Rejected:
-    try:
-        ratings.require_complete(row, rules)
-    except BadRow as bad:
-        return Rejected(row.line, str(bad), bad.field)
-    return row
-
-
 def _parsed(raw: RawRow, rules: Rules) -> Sequence[Read | Rejected]:
     if raw.values is None:
         return [Rejected(raw.line, raw.error, raw.field)]
@@ -126,7 +106,7 @@ def _parsed(raw: RawRow, rules: Rules) -> Sequence[Read | Rejected]:
         rows = read if isinstance(read, list) else [read]
         return [_within_limits(row if isinstance(row, SegmentRow) else told(raw, row, companions)) for row in rows]
     except BadRow as bad:
-        return [Rejected(raw.line, str(bad), bad.field)]
+        return [Rejected(raw.line, str(bad), bad.field, layout=_layout_of(raw.values))]
     except RecursionError:
         # Strangers choose the nesting of a row, and one such row must not end the import.
         return [Rejected(raw.line, "the row is nested too deeply")]
@@ -146,6 +126,20 @@ def _reads(values: Mapping[str, Any]) -> Reads:
         if recognises(values):
             return read
     return _unknown
+
+
+_TOOLS: Mapping[Reads, str] = {
+    label_studio.label_studio_row: "label_studio",
+    argilla.argilla_row: "argilla",
+    ratings.potato_row: ratings.POTATO_LAYOUT,
+    ratings.score_row: ratings.SCORES_LAYOUT,
+    ratings.annotation_row: ratings.ANNOTATIONS_LAYOUT,
+}
+
+
+def _layout_of(values: Mapping[str, Any]) -> str:
+    """Returns the layout of a row that a tool has written, whether the row fits or not; else an empty text."""
+    return _TOOLS.get(_reads(values), "")
 
 
 def _unknown(_raw: RawRow, values: dict[str, Any], _rules: Rules) -> FlatRow:

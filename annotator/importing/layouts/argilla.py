@@ -5,14 +5,16 @@ from dataclasses import replace
 from typing import Any
 
 from annotator.importing.conversations import rest_of
-from annotator.importing.field_checks import BadRow, identifier, shown, with_metadata
+from annotator.importing.field_checks import BadRow, identifier, moment_of, seconds_of, shown, with_metadata
 from annotator.importing.layouts.own_tasks import language_of
-from annotator.importing.layouts.questions import Answer, Texts, annotation_of, one_for_each, texts_of
+from annotator.importing.layouts.questions import Answer, Person, Texts, annotation_of, people_of, texts_of
 from annotator.importing.rows import Rules, TaskRow
 from annotator.importing.sources import RawRow
 
 AGENT = "rewardloop"
 """Who suggests labels in our own export. What other agents suggest are the opinions of models: metadata."""
+SUBMITTED = ("submitted", None)
+"""States of answers that count; drafts and what somebody discarded do not."""
 READ = {"id", "fields", "responses", "suggestions", "metadata", "vectors", "status"}
 
 
@@ -23,11 +25,8 @@ def is_argilla(values: Mapping[str, Any]) -> bool:
 def argilla_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
     """Reads a record as Argilla's `to_json` writes it, or its REST API. Ratings count from 1. Raises BadRow."""
     texts = texts_of(values["fields"], "fields")
-    annotations, unread = [], []
-    for rater, answers in _by_person(values.get("responses") or {}).items():
-        annotation, rest = annotation_of(rater, answers, texts.names, rules, "responses")
-        annotations += [annotation] if annotation else []
-        unread += [{"question": answer.question, "value": answer.value} for answer in rest]
+    said = people_of(_people(values.get("responses") or {}), texts.names, rules)
+    unread = [{"question": answer.question, "value": answer.value} for answer in said.unread]
     ours, others = _suggestions(values.get("suggestions") or {})
     extra = rest_of(values, READ) | texts.rest
     extra |= ({"responses": unread} if unread else {}) | ({"suggestions": others} if others else {})
@@ -40,19 +39,22 @@ def argilla_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
         external_id=identifier(values.get("id") or "", "id"),
         metadata=metadata,
         preference=preference,
-        annotations=one_for_each(annotations),
+        annotations=said.annotations,
+        left_out=said.left_out,
         language=language_of(metadata.get("language")),
         layout="argilla",
         size=raw.size,
     )
 
 
-def _by_person(responses: Any) -> dict[str, list[Answer]]:
+def _people(responses: Any) -> list[Person]:
     """Returns each person's submitted answers, from either form of a record."""
-    people: dict[str, list[Answer]] = {}
-    for person, answer in _of_questions(responses) if isinstance(responses, dict) else _of_people(responses):
-        people.setdefault(person, []).append(answer)
-    return people
+    if isinstance(responses, dict):
+        people: dict[str, list[Answer]] = {}
+        for person, answer in _of_questions(responses):
+            people.setdefault(person, []).append(answer)
+        return [Person(person, answers, "responses") for person, answers in people.items()]
+    return list(_of_people(responses))
 
 
 def _of_questions(responses: Mapping[str, Any]) -> Iterator[tuple[str, Answer]]:
@@ -61,18 +63,25 @@ def _of_questions(responses: Mapping[str, Any]) -> Iterator[tuple[str, Answer]]:
             if not isinstance(response, dict) or "value" not in response:
                 name = f"responses.{question}"
                 raise BadRow(f"{name} holds {shown(response)}: it must be an object with value and user_id", name)
-            yield str(response.get("user_id") or n), Answer(str(question), response["value"])
+            if response.get("status") in SUBMITTED:
+                yield str(response.get("user_id") or n), Answer(str(question), response["value"])
 
 
-def _of_people(responses: Any) -> Iterator[tuple[str, Answer]]:
+def _of_people(responses: Any) -> Iterator[Person]:
     for n, response in enumerate(responses if isinstance(responses, list) else [responses]):
-        values = response.get("values") if isinstance(response, dict) else None
-        if not isinstance(values, dict):
+        values = response.get("values", 0) if isinstance(response, dict) else 0
+        if values is not None and not isinstance(values, dict):
             raise BadRow(f"responses[{n}] is {shown(response)}: it must be an object with values", "responses")
-        if response.get("status", "submitted") == "submitted":
-            for question, value in values.items():
-                answer = value["value"] if isinstance(value, dict) and "value" in value else value
-                yield str(response.get("user_id") or n), Answer(str(question), answer)
+        # Whoever discards a record, or has not begun with it, has no values.
+        if values is None or response.get("status") not in SUBMITTED:
+            continue
+        answers = [
+            Answer(str(question), value["value"] if isinstance(value, dict) and "value" in value else value)
+            for question, value in values.items()
+        ]
+        time = moment_of(response.get("updated_at") or response.get("inserted_at"))
+        seconds = seconds_of(response.get("active_seconds"))
+        yield Person(str(response.get("user_id") or n), answers, f"responses[{n}]", time, seconds)
 
 
 def _suggestions(given: Any) -> tuple[list[Answer], list[dict[str, Any]]]:

@@ -4,15 +4,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from annotator.importing.conversations import rest_of
-from annotator.importing.field_checks import BadRow, identifier, metadata_of, shown
+from annotator.importing.field_checks import BadRow, identifier, metadata_of, moment_of, seconds_of, shown
 from annotator.importing.layouts.own_tasks import language_of
-from annotator.importing.layouts.questions import PREFERENCE, Answer, annotation_of, one_for_each, texts_of
+from annotator.importing.layouts.questions import PREFERENCE, Answer, Person, people_of, texts_of
 from annotator.importing.rows import Rules, TaskRow
 from annotator.importing.sources import RawRow
 
 OURS = {"task", "language"}
 """What our own export adds to `data`."""
-READ = {"id", "data", "annotations", "completions"}
+READ = {"id", "data", "annotations", "completions", "drafts", "updated_by", "comment_authors"}
+"""Drafts are not submitted. They and the fields behind them name people, whom nothing stores."""
 KEPT_OF_RESULT = ("from_name", "to_name", "type", "value")
 
 
@@ -24,17 +25,19 @@ def label_studio_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskR
     """Reads a task as Label Studio exports it to JSON. Stars and numbers count from 1. Raises BadRow."""
     data = values["data"]
     texts = texts_of({key: value for key, value in data.items() if key not in OURS}, "data")
-    annotations, unread = [], []
+    people, others = [], []
     for number, value in enumerate(_annotations(values)):
         where = f"annotations[{number}]"
         if not isinstance(value, dict) or not isinstance(value.get("result", []), list):
             raise BadRow(f"{where} is {shown(value)}: it must be an object with a result", where)
         if value.get("was_cancelled"):
             continue
-        rater, answers, others = _answers(value, where)
-        annotation, rest = annotation_of(rater, answers, texts.names, rules, where)
-        annotations += [annotation] if annotation else []
-        unread += others + [{"from_name": answer.question, "value": answer.value} for answer in rest]
+        rater, answers, no_answers = _answers(value, where)
+        others += no_answers
+        times = moment_of(value.get("created_at")), seconds_of(value.get("lead_time"))
+        people.append(Person(rater, answers, where, *times))
+    said = people_of(people, texts.names, rules)
+    unread = others + [{"from_name": answer.question, "value": answer.value} for answer in said.unread]
     metadata = rest_of(values, READ) | texts.rest | ({"results": unread} if unread else {})
     identity = data.get("task") or values.get("id", "")
     return TaskRow(
@@ -43,7 +46,8 @@ def label_studio_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskR
         responses=texts.responses,
         external_id=identifier(identity, "id"),
         metadata=metadata_of(metadata),
-        annotations=one_for_each(annotations),
+        annotations=said.annotations,
+        left_out=said.left_out,
         language=language_of(data.get("language")),
         layout="label_studio",
         size=raw.size,

@@ -4,8 +4,9 @@ A question is named by an attribute and, where there are several responses, by i
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from annotator.importing.companions import parted, refuse_media, shown_with
@@ -20,6 +21,7 @@ CONVERSATIONS = ("conversation", "messages", "chat", "context")
 PREFERENCE = "preference"
 REASONS = ("justification", "reason", "reasoning", "comment", "comments", "explanation")
 _STRENGTHS = {text.lower(): strength for strength, text in PREFERENCE_STATEMENTS.items()} | {"left": -1, "right": 1}
+_LONG_AGO = datetime(1, 1, 1, tzinfo=UTC)
 _NUMBERED = re.compile(r"(?P<attribute>.+?)[_\s-](?P<number>\d{1,2}|[a-z])", re.IGNORECASE)
 
 
@@ -77,7 +79,7 @@ def annotation_of(
     """
     ratings: dict[int, dict[str, int]] = {}
     preference, justification, rest = None, "", []
-    for answer in answers:
+    for answer in (_renamed(answer, rules.questions) for answer in answers):
         asked = _asked(answer, names, rules.attributes)
         if asked:
             attribute, position = asked
@@ -96,6 +98,17 @@ def annotation_of(
     if preference is not None and len(names) != 2:
         raise BadRow(f"{where} has a preference, which is for tasks of two responses")
     return GivenAnnotation(rater, ratings, preference, justification), rest
+
+
+def _renamed(answer: Answer, questions: Mapping[str, str]) -> Answer:
+    """Returns the answer under the name of what its question stands for here, with the response's number if any."""
+    if not questions:
+        return answer
+    if name := questions.get(answer.question):
+        return replace(answer, question=name)
+    match = _NUMBERED.fullmatch(answer.question)
+    name = questions.get(match["attribute"]) if match else None
+    return replace(answer, question=f"{name}_{match['number']}") if match and name else answer
 
 
 def _asked(answer: Answer, names: Sequence[str], attributes: Mapping[str, int]) -> tuple[str, int] | None:
@@ -129,8 +142,52 @@ def _strength(value: Any, rules: Rules) -> int | None:
     return strength
 
 
-def one_for_each(annotations: Sequence[GivenAnnotation]) -> tuple[GivenAnnotation, ...]:
-    """Returns the annotations with only the last one of each person; people without a name are all different."""
-    last = {annotation.rater or n: annotation for n, annotation in enumerate(annotations)}
+@dataclass(frozen=True)
+class Person:
+    """What one person answered to the questions about a task. `where` names the place of it in the row."""
+
+    rater: str
+    answers: Sequence[Answer]
+    where: str
+    submitted_at: datetime | None = None
+    active_seconds: float | None = None
+
+
+@dataclass
+class People:
+    """What people said of a task: annotations, answers that are none of ours, and why some ratings do not count."""
+
+    annotations: tuple[GivenAnnotation, ...]
+    unread: list[Answer]
+    left_out: tuple[str, ...]
+
+
+def people_of(people: Iterable[Person], names: Sequence[str], rules: Rules) -> People:
+    """Makes each person's answers an annotation. Of two by one person, the later one counts.
+
+    Raises BadRow for an annotation that does not fit, unless the rules say that these are left out: then its answers
+    are among those that are none of ours.
+    """
+    given: list[tuple[GivenAnnotation, str]] = []
+    unread: list[Answer] = []
+    left_out: list[str] = []
+    for person in people:
+        try:
+            annotation, rest = annotation_of(person.rater, person.answers, names, rules, person.where)
+        except BadRow as bad:
+            if not rules.fitting_only:
+                raise
+            left_out.append(str(bad))
+            unread += person.answers
+            continue
+        unread += rest
+        if annotation:
+            at, seconds = person.submitted_at, person.active_seconds
+            given.append((replace(annotation, submitted_at=at, active_seconds=seconds), person.where))
+    # Where the file says when, the order of its lists decides nothing.
+    given.sort(key=lambda one: one[0].submitted_at or _LONG_AGO)
+    last = {annotation.rater or n: (annotation, where) for n, (annotation, where) in enumerate(given)}
+    counted = {where for _, where in last.values()}
+    left_out += [f"{where}: a later rating by the same person counts" for _, where in given if where not in counted]
     check_raters(len(last), "the row")
-    return tuple(last.values())
+    return People(tuple(annotation for annotation, _ in last.values()), unread, tuple(left_out))

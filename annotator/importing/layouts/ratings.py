@@ -1,21 +1,37 @@
-"""Reads ratings of tasks that are there already: Potato's annotations, and tables with a row for each score."""
+"""Reads ratings of tasks that are there already: Potato's annotations, tables of scores, and our own annotations."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
-from annotator.importing.field_checks import BadRow, from_json_cells, identifier, required, shown, whole, whole_of_cell
+from annotator.importing.field_checks import (
+    BadRow,
+    from_json_cells,
+    identifier,
+    level,
+    moment_of,
+    required,
+    seconds_of,
+    shown,
+    whole,
+    whole_of_cell,
+)
 from annotator.importing.layouts.questions import Answer, annotation_of
 from annotator.importing.rows import GivenAnnotation, Rules, TaskRow
 from annotator.importing.sources import RawRow
+from annotator.limits import MOST_RESPONSES
+from annotator.models.annotation import PREFERENCES
 
 TASKS = ("task", "task_id", "item_id", "item", "instance_id", "example_id")
 RATERS = ("annotator", "annotator_id", "rater", "rater_id", "user", "user_id", "worker_id")
 SCORES = ("value", "score", "rating", "label")
-SCORES_LAYOUT = "ratings"
+SCORES_LAYOUT, POTATO_LAYOUT, ANNOTATIONS_LAYOUT = "ratings", "potato", "annotations"
 _OF_ONE_PERSON = ("annotated_instances.jsonl", "annotated_instances.tsv", "annotated_instances.csv")
 READ = {*TASKS, *RATERS, *SCORES, "attribute", "response", "label_annotations"}
+READ_OF_ANNOTATIONS = {
+    *("revision", "position", "scores", "preference", "justification", "submitted_at", "active_seconds", "counts"),
+    *("origin", "guideline_version", "rubric_version", "verdict", "extra"),
+}
 BETWEEN = ":::"
 """Stands between a scheme and its label in the columns of Potato's tables."""
 
@@ -61,7 +77,7 @@ def potato_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
         values = {**values, "instance_id": values["id"]}
     if values.get("id") == values["instance_id"]:
         values = {**values, "id": ""}
-    return _row(raw, values, annotation, "potato")
+    return _row(raw, values, annotation, POTATO_LAYOUT)
 
 
 def _schemes(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -88,7 +104,7 @@ def is_score(values: Mapping[str, Any]) -> bool:
 
 
 def score_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
-    """Reads one person's score of one attribute. Rows that follow each other and have one task and person are merged.
+    """Reads one person's score of one attribute. The rows of one task and person are one rating (gathering.py).
 
     `response` is the response's number from 1, and may be left out for tasks of one response. Raises BadRow.
     """
@@ -106,34 +122,45 @@ def score_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
     return _row(raw, values, GivenAnnotation(_named(values, RATERS), ratings), SCORES_LAYOUT)
 
 
-def merged(first: TaskRow, second: TaskRow) -> TaskRow | None:
-    """Returns one row for two of scores if they are one person's of one task, and None if they are not."""
-    if first.external_id != second.external_id:
-        return None
-    (one,), (other,) = first.annotations, second.annotations
-    if one.rater != other.rater:
-        return None
-    ratings = {position: dict(scores) for position, scores in one.ratings.items()}
-    for position, scores in other.ratings.items():
-        ratings.setdefault(position, {}).update(scores)
-    notes = tuple(dict.fromkeys((*first.notes, *second.notes)))
-    annotations = (GivenAnnotation(one.rater, ratings),)
-    return replace(first, annotations=annotations, size=first.size + second.size, notes=notes)
+def is_annotation(values: Mapping[str, Any]) -> bool:
+    return values.keys() >= {"task", "response", "annotator", "position"} and "segment" not in values
 
 
-def require_complete(row: TaskRow, rules: Rules) -> None:
-    """Raises BadRow where the scores of a response lack an attribute of the project."""
-    for annotation in row.annotations:
-        for position, scores in annotation.ratings.items():
-            if missing := [attribute for attribute in rules.attributes if attribute not in scores]:
-                raise BadRow(
-                    f"the scores of response {position + 1} of the task {shown(row.external_id)} lack "
-                    f"{', '.join(missing)}: rows of one task and person must follow each other",
-                    "attribute",
-                )
+def annotation_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
+    """Reads one person's rating of one response from our own export of annotations. Scores count from 0 there.
+
+    Ratings that do not count there are refused. Raises BadRow.
+    """
+    if raw.from_csv:
+        values = from_json_cells(values, ("scores",))
+    if values.get("counts") in (False, "false", "False"):
+        raise BadRow("the rating does not count where it was exported", "counts")
+    position = whole_of_cell(values["position"])
+    if type(position) is not int or not 0 <= position < MOST_RESPONSES:
+        raise BadRow(f"position is {shown(values['position'])}: it must be the response's place from 0", "position")
+    scores = values.get("scores")
+    if not isinstance(scores, dict):
+        scores = {key: values.get(f"scores.{key}", values.get(key)) for key in rules.attributes}
+    given = {
+        key: level(whole_of_cell(value), f"scores.{key}", rules.attributes[key])
+        for key, value in scores.items()
+        if key in rules.attributes and value not in (None, "")
+    }
+    strength = whole_of_cell(values.get("preference"))
+    annotation = GivenAnnotation(
+        _named(values, RATERS),
+        {position: given},
+        strength if type(strength) is int and strength in PREFERENCES and (strength or rules.ties) else None,
+        justification=str(values.get("justification") or ""),
+        submitted_at=moment_of(values.get("submitted_at")),
+        active_seconds=seconds_of(values.get("active_seconds")),
+    )
+    return _row(raw, values, annotation, ANNOTATIONS_LAYOUT, READ_OF_ANNOTATIONS)
 
 
-def _row(raw: RawRow, values: Mapping[str, Any], annotation: GivenAnnotation, layout: str) -> TaskRow:
+def _row(
+    raw: RawRow, values: Mapping[str, Any], annotation: GivenAnnotation, layout: str, read: Iterable[str] = ()
+) -> TaskRow:
     name = identifier(_named(values, TASKS), "the task's id")
     if not name:
         raise BadRow(f"the task's id is missing: give it in one of {', '.join(TASKS)}", TASKS[0])
@@ -146,7 +173,7 @@ def _row(raw: RawRow, values: Mapping[str, Any], annotation: GivenAnnotation, la
         refers=True,
         layout=layout,
         size=raw.size,
-        notes=unread(values, READ),
+        notes=unread(values, {*READ, *read}),
     )
 
 

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from annotator.db.clock import database_now
 from annotator.importing import ImportResult, hub, import_rows
 from annotator.importing.garbage import few_garbage_collections
-from annotator.importing.mappings import ColumnMapping, mapping_of_text
+from annotator.importing.mappings import ColumnMapping, fitting_only, mapping_of_text
 from annotator.importing.sources import ENDINGS
 from annotator.management.projects import named_project
 from annotator.models import Project
@@ -44,6 +44,9 @@ class Command(BaseCommand):
             "files", nargs="+", metavar="file", help="a file, a folder or hub:OWNER/NAME; - is standard input"
         )
         parser.add_argument("--mapping", metavar="FILE", help="JSON that names the column for each field of a task")
+        parser.add_argument(
+            "--fitting-only", action="store_true", help="leave out ratings that do not fit instead of their whole rows"
+        )
         parser.add_argument("--dry-run", action="store_true", help="check and count, write nothing")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -52,6 +55,8 @@ class Command(BaseCommand):
         total = ImportResult()
         try:
             how["mapping"] = _mapping(options["mapping"])
+            if options["fitting_only"]:
+                how["mapping"] = fitting_only(how["mapping"])
             with TemporaryDirectory() as fetched, few_garbage_collections():
                 names = [name for given in options["files"] for name in _files(given, Path(fetched))]
                 for name in names:
@@ -60,6 +65,8 @@ class Command(BaseCommand):
                     total.created += result.created
                     total.existing += result.existing
                     total.rejected_total += result.rejected_total
+                    total.ratings_added += result.ratings_added
+                    total.ratings_left_out += result.ratings_left_out
         except Refusal as refusal:
             raise CommandError(str(refusal)) from refusal
         before, would = ("Dry run, nothing is written: ", "would be ") if dry_run else ("", "")
@@ -67,6 +74,9 @@ class Command(BaseCommand):
         self.stdout.write(
             f"{before}{total.created} tasks {would}created, {total.existing} existing, {rejected} rows rejected"
         )
+        if total.ratings_added or total.ratings_left_out:
+            left_out = f", {total.ratings_left_out} left out" if total.ratings_left_out else ""
+            self.stdout.write(f"{before}{total.ratings_added} ratings {would}added{left_out}")
         # The other rows are in, but a script must not go on as if all of them were.
         if rejected:
             raise SystemExit(1)
@@ -89,7 +99,7 @@ class Command(BaseCommand):
             self.stderr.write(f"{of}line {row.line}: {row.error}")
         for note in result.notes:
             self.stderr.write(f"{of}from line {note.line} on: {note.text}")
-        if more := result.rejected_total - len(rows):
+        if more := result.rejected_total + result.ratings_left_out - len(rows):
             self.stderr.write(f"... and {more} more")
 
 

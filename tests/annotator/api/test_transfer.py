@@ -26,6 +26,9 @@ NOTHING = {
     "existing": 0,
     "rejected": [],
     "rejected_total": 0,
+    "ratings_added": 0,
+    "ratings_left_out": 0,
+    "notes": [],
     "import_id": None,
     "dry_run": False,
 }

@@ -226,9 +226,9 @@ def test_imported_ratings_leave_people_their_slots(project: Project, cast: Cast)
     held = rate(project, cast.alice, 3).annotation.assignment
     imported(project, *RATED_PAIR)
     held.refresh_from_db()
-    assert (held.slot, Assignment.objects.filter(slot__isnull=True).count()) == (1, 1)
-    assert Task.objects.get().consensus.annotators == 3
-    assert Assignment.objects.get(extra=True).counts is False
+    assert (held.slot, Assignment.objects.filter(slot__isnull=True).count()) == (1, 0)
+    assert Task.objects.get().consensus.annotators == 4
+    assert not Assignment.objects.filter(extra=True).exists()
 
 
 def test_two_projects_do_not_share_tasks(project: Project) -> None:

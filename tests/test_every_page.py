@@ -102,6 +102,7 @@ GET: Mapping[str, Answers] = {
     "recut": HOLDER._replace(annotator="annotate"),
     "skip": HOLDER._replace(annotator="annotate"),
     "undo-skip": HOLDER._replace(annotator="annotate"),
+    "undo-report": HOLDER._replace(annotator="annotate"),
     "report": HOLDER._replace(annotator="annotate"),
     # The workspace, in the order of its tabs.
     "overview": REVIEWERS,
@@ -204,6 +205,7 @@ POST: Mapping[str, Answers] = {
     "heartbeat": HOLDER,
     "skip": HOLDER,
     "undo-skip": HOLDER,
+    "undo-report": HOLDER,
     "report": HOLDER,
     "import-data": MANAGERS,
     "request-export": REVIEWERS,

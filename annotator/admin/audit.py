@@ -21,7 +21,14 @@ from annotator.models import AuditEntry, Exclusion, Project, Pseudonym, Verdict
 
 NO_PROJECT = "-"
 DECISIONS = "decisions"
-OWN_WORK = ("annotation.submitted", "annotation.revised", "task.skipped", "task.unskipped", "task.reported")
+OWN_WORK = (
+    "annotation.submitted",
+    "annotation.revised",
+    "task.skipped",
+    "task.unskipped",
+    "task.reported",
+    "task.unreported",
+)
 KINDS = {
     "tasks": _("Imports"),
     "import": _("Uploaded files"),

@@ -34,6 +34,7 @@ from annotator.annotation.skips import (
     decide_quarantined,
     report,
     skip,
+    undo_report,
     undo_skip,
 )
 from annotator.annotation.submissions import Submitted, by_position, submit, submit_and_claim, submit_own
@@ -73,6 +74,7 @@ __all__ = [
     "submit",
     "submit_and_claim",
     "submit_own",
+    "undo_report",
     "undo_skip",
     "with_segments",
     "written_fault",

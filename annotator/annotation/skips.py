@@ -121,20 +121,57 @@ def undo_skip(assignment_id: int, *, now: datetime) -> Assignment:
     require_holding_or_at_work(assignment)
     assignment.skips.all().delete()
     quotations.unmark(task, by=assignment.annotator)
+    _bring_back(task)
+    if not _lease_again(assignment, now):
+        raise Refused(_("The skip can no longer be undone: others now have this task, or it has been set aside."))
+    consensus.settle([task], project=task.project, now=now)
+    record("task.unskipped", task)
+    return assignment
+
+
+@in_transaction
+def undo_report(assignment_id: int, *, now: datetime) -> Assignment:
+    """Takes a report back: the task is in use again, and leased to an annotator who had not rated it.
+
+    Raises:
+        Refused: it is too late, a manager has decided, or others have the task or have set it aside by now.
+        NotAtWork: the annotator is excluded or paused.
+    """
+    assignment = locked(assignment_id)
+    task, reported = assignment.task, assignment.reports.filter(decision="").first()
+    if reported is None:
+        raise Refused(_("This task has no report of yours that waits for a decision, so there is nothing to undo."))
+    if now > reported.created_at + UNDO_FOR + ON_THE_WAY:
+        raise Refused(_("It is too late to undo the report."))
+    require_holding_or_at_work(assignment)
+    reported.delete()
+    _bring_back(task)
+    if assignment.state == Assignment.State.RELEASED and not _lease_again(assignment, now):
+        raise Refused(_("The report can no longer be undone: others now have this task, or have set it aside."))
+    consensus.settle([task], project=task.project, now=now)
+    record("task.unreported", task)
+    return assignment
+
+
+def _bring_back(task: Task) -> None:
+    """Puts a quarantined task into use again, unless others have set it aside as well."""
     if task.state == Task.State.QUARANTINED and not _set_aside_by_others(task):
         task.state = task.state_in_use()
+        task.save(update_fields=["state"])
+
+
+def _lease_again(assignment: Assignment, now: datetime) -> bool:
+    """Gives a task back to the annotator who has let it go; returns whether it has room and is in use."""
+    task = assignment.task
     if task.state == Task.State.GOLD:
         gold_tasks.make_room(task)
     slot = free_slot(task)
     if slot is None or task.state not in (Task.State.OPEN, Task.State.GOLD):
-        raise Refused(_("The skip can no longer be undone: others now have this task, or it has been set aside."))
+        return False
     assignment.state, assignment.slot = Assignment.State.LEASED, slot
     assignment.leased_at, assignment.lease_expires_at = now, now + timedelta(minutes=task.project.lease_minutes)
     assignment.save(update_fields=["state", "slot", "leased_at", "lease_expires_at"])
-    task.save(update_fields=["state"])
-    consensus.settle([task], project=task.project, now=now)
-    record("task.unskipped", task)
-    return assignment
+    return True
 
 
 def _set_aside_by_others(task: Task) -> bool:

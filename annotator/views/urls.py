@@ -138,4 +138,5 @@ urlpatterns = [
     path("assignments/<int:assignment_id>/skip/", work.skip, name="skip"),
     path("assignments/<int:assignment_id>/undo-skip/", work.undo_skip, name="undo-skip"),
     path("assignments/<int:assignment_id>/report/", work.report, name="report"),
+    path("assignments/<int:assignment_id>/undo-report/", work.undo_report, name="undo-report"),
 ]

@@ -20,7 +20,7 @@ from annotator.db.clock import database_now
 from annotator.forms import RatingForm, ReportForm, SkipForm
 from annotator.forms.recut import recut as recut_form
 from annotator.forms.sent_segments import by_cell, half_filled
-from annotator.models import Assignment, Draft, Project, Response, Skip, SkipReason
+from annotator.models import Assignment, Draft, Project, Report, Response, Skip, SkipReason
 from annotator.pii.highlights import marks_of
 from annotator.refusals import Refusal
 from annotator.views import history
@@ -45,13 +45,23 @@ def annotate(request: HttpRequest, slug: str) -> HttpResponse:
     if claimed.reason == NOT_QUALIFIED:
         return redirect("qualification", slug)
     work = _claimed_work(request, member.project, claimed)
-    return render(request, "annotate.html", work | {"undo": _fresh_skip(request)})
+    return render(
+        request, "annotate.html", work | {"undo": _fresh_skip(request), "undo_report": _fresh_report(request)}
+    )
 
 
 def _fresh_skip(request: HttpRequest) -> Skip | None:
     """Returns the skip that led the annotator here, as long as it can be undone."""
     number = number_in(request.GET, "skipped")
     mine = Skip.objects.filter(assignment__annotator=user_of(request), assignment__state=Assignment.State.SKIPPED)
+    fresh = mine.filter(created_at__gt=database_now() - annotation.UNDO_FOR)
+    return fresh.filter(assignment=number).first() if number is not None else None
+
+
+def _fresh_report(request: HttpRequest) -> Report | None:
+    """Returns the report that led the annotator here, as long as it can be undone."""
+    number = number_in(request.GET, "reported")
+    mine = Report.objects.filter(assignment__annotator=user_of(request), decision="")
     fresh = mine.filter(created_at__gt=database_now() - annotation.UNDO_FOR)
     return fresh.filter(assignment=number).first() if number is not None else None
 
@@ -260,6 +270,21 @@ def report(request: HtmxRequest, assignment_id: int) -> HttpResponse:
         messages.error(request, str(refused))
     else:
         messages.info(request, _("Reported. Nobody gets this task until a manager has looked at it."))
+    return redirect(f"{resolve_url('annotate', mine.task.project.slug)}?reported={mine.pk}")
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def undo_report(request: HttpRequest, assignment_id: int) -> HttpResponse:
+    """Takes a report back within ten seconds. A GET comes from somebody who had to log in again."""
+    mine = access.own_assignment(user_of(request), assignment_id)
+    if request.method == "POST":
+        try:
+            annotation.undo_report(mine.pk, now=database_now())
+        except Refusal as refused:
+            messages.error(request, str(refused))
+        else:
+            messages.info(request, _("The report is undone."))
     return redirect("annotate", mine.task.project.slug)
 
 

@@ -247,7 +247,8 @@ EDIT_NOTHING_READ = {
     "change-tasks", "edits", "undo-change",
     # One's own, which nobody else edits; revisions of a rating are all kept.
     "draft", "draft-qualification", "heartbeat", "layout", "password", "recut", "report", "revise", "settings",
-    "skip", "submit", "take-qualification", "undo-skip",
+    "skip", "submit", "take-qualification", "undo-report",
+    "undo-skip",
 }  # fmt: skip
 
 

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from annotator.annotation import Refused, report, save_draft, skip, undo_skip
-from annotator.models import Assignment, Draft, Project, Skip, Task
+from annotator.annotation import Refused, decide_quarantine, report, save_draft, skip, undo_report, undo_skip
+from annotator.models import Assignment, Draft, Project, Report, Skip, Task
 from tests.builders import NOW, claimed, make_gold, make_task, rate
 from tests.conftest import Cast
 
@@ -107,3 +107,62 @@ def test_a_stranger_number_in_the_address_offers_nothing(
     answer = client.get("/projects/talk/annotate/", {"skipped": skipped})
     assert answer.status_code == 200
     assert b"Undo the skip" not in answer.content
+
+
+def test_a_report_taken_back_gives_the_task_back_with_its_draft(project: Project, cast: Cast) -> None:
+    make_task(project, "one")
+    make_task(project, "two")
+    held = claimed(project, cast.alice)
+    save_draft(held.pk, {"note": "half"}, now=NOW)
+    report(held.pk, category="bias", now=NOW)
+    undo_report(held.pk, now=SOON)
+    assert not Report.objects.exists()
+    assert claimed(project, cast.alice, now=SOON) == held
+    assert Draft.objects.get(assignment=held).form == {"note": "half"}
+    held.task.refresh_from_db()
+    assert held.task.state == Task.State.OPEN
+
+
+def test_a_report_of_a_rated_task_taken_back_leaves_the_rating(project: Project, cast: Cast) -> None:
+    task = make_task(project)
+    done = rate(project, cast.alice).annotation
+    report(done.assignment_id, category="bias", now=NOW)
+    undo_report(done.assignment_id, now=SOON)
+    task.refresh_from_db()
+    assert (task.state, Assignment.objects.get().state) == (Task.State.OPEN, Assignment.State.SUBMITTED)
+
+
+def test_a_report_is_not_taken_back_too_late_or_after_a_decision(project: Project, cast: Cast) -> None:
+    task = make_task(project)
+    held = claimed(project, cast.alice)
+    report(held.pk, category="bias", now=NOW)
+    with pytest.raises(Refused, match="too late"):
+        undo_report(held.pk, now=NOW + timedelta(seconds=16))
+    decide_quarantine(task.pk, safe_to_use=False, now=NOW)
+    with pytest.raises(Refused, match="nothing to undo"):
+        undo_report(held.pk, now=SOON)
+    assert Report.objects.get().decision == Report.Decision.UPHELD
+
+
+def test_a_report_taken_back_leaves_that_of_others(project: Project, cast: Cast) -> None:
+    task = make_task(project)
+    mine, theirs = claimed(project, cast.alice), claimed(project, cast.bob)
+    report(mine.pk, category="bias", now=NOW)
+    report(theirs.pk, category="illegal", now=NOW)
+    with pytest.raises(Refused, match="set it aside"):
+        undo_report(mine.pk, now=SOON)
+    task.refresh_from_db()
+    assert (task.state, Report.objects.count()) == (Task.State.QUARANTINED, 2)
+
+
+def test_the_page_after_a_report_offers_to_undo_it(project: Project, cast: Cast, client: Client) -> None:
+    make_task(project, "one")
+    make_task(project, "two")
+    client.force_login(cast.alice)
+    client.get("/projects/talk/annotate/")
+    held = Assignment.objects.get()
+    page = client.post(f"/assignments/{held.pk}/report/", {"category": "bias"}, follow=True).content.decode()
+    assert f'action="/assignments/{held.pk}/undo-report/"' in page
+    again = client.post(f"/assignments/{held.pk}/undo-report/", follow=True).content.decode()
+    assert "The report is undone." in again
+    assert not Report.objects.exists()

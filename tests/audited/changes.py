@@ -56,6 +56,7 @@ from tests.audited.sending import (
     snapshot,
     submission,
     token_by_password,
+    undone_report,
     undone_skip,
 )
 from tests.audited.world import COLUMNS, Change, World, group
@@ -368,6 +369,7 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "page revise": ("annotation.revised", revision),
     "page skip": ("task.skipped", lambda w: w.page.post(f"/assignments/{w.held().pk}/skip/", {"reason": "other"})),
     "page undo-skip": ("task.unskipped", undone_skip),
+    "page undo-report": ("task.unreported", undone_report),
     "page report": (
         "task.reported",
         lambda w: w.page.post(f"/assignments/{w.held().pk}/report/", {"category": "bias"}),

@@ -286,6 +286,12 @@ def undone_skip(world: World) -> Any:
     return world.page.post(f"/assignments/{held.pk}/undo-skip/")
 
 
+def undone_report(world: World) -> Any:
+    held = world.held()
+    world.page.post(f"/assignments/{held.pk}/report/", {"category": "bias"})
+    return world.page.post(f"/assignments/{held.pk}/undo-report/")
+
+
 def sent_rating(world: World) -> Any:
     held = world.held()
     return world.rest.put(f"/api/v1/assignments/{held.pk}/annotation/", rating_body(held.task))

@@ -121,6 +121,14 @@ def acknowledge(member: Membership, *, version: int) -> None:
     Membership.objects.filter(pk=member.pk, acknowledged_version__lt=read).update(acknowledged_version=read)
 
 
+def read_before(member: Membership) -> Guideline | None:
+    """Returns the version that the member has read last, if there is a newer one; None for a first reading."""
+    current = member.project.current_guideline()
+    if current is None or current.version <= member.acknowledged_version:
+        return None
+    return member.project.guidelines.filter(version=member.acknowledged_version).first()
+
+
 def readers(project: Project) -> QuerySet[Membership]:
     """Returns the annotators who read a new version before their next task: all who are not excluded."""
     excluded = Exclusion.objects.filter(project=project).values("annotator")

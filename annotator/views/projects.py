@@ -14,7 +14,7 @@ from annotator.db.clock import database_now
 from annotator.forms.offer import OfferForm
 from annotator.models import Gold, Membership, Project, Role
 from annotator.projects import figures, members
-from annotator.projects.guidelines import acknowledge
+from annotator.projects.guidelines import acknowledge, difference, read_before
 from annotator.refusals import Refusal
 from annotator.views.navigation import Entry, pages_of
 from annotator.web.htmx import HtmxRequest
@@ -87,9 +87,15 @@ def guidelines(request: HtmxRequest, slug: str) -> HttpResponse:
     if request.method == "POST":
         acknowledge(member, version=number_in(request.POST, "version") or 0)
         return redirect("annotate", slug)
-    current = member.project.current_guideline()
+    current, earlier = member.project.current_guideline(), read_before(member)
     return render(
         request,
         "_guidelines.html" if request.htmx else "guidelines.html",
-        {"member": member, "guideline": current, "attributes": member.project.attributes_for()},
+        {
+            "member": member,
+            "guideline": current,
+            "earlier": earlier,
+            "lines": difference(earlier.text, current.text) if earlier and current else None,
+            "attributes": member.project.attributes_for(),
+        },
     )

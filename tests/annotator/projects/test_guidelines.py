@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from annotator.models import Membership, Project
+from annotator.models import Guideline, Membership, Project
 from annotator.projects.guidelines import acknowledge, publish_guidelines
 from tests.conftest import Cast
 
@@ -42,3 +42,18 @@ def test_an_earlier_version_takes_nothing_back(alice: Membership) -> None:
         acknowledge(alice, version=version)
     alice.refresh_from_db()
     assert alice.acknowledged_version == 2
+
+
+def test_a_new_version_shows_what_changed_since_the_one_that_was_read(alice: Membership, client: Client) -> None:
+    for number, text in enumerate(["Rate.\nBe kind.", "Rate.\nBe fair.\nBe brief."], 2):
+        Guideline.objects.create(project=alice.project, version=number, text=text)
+    client.force_login(alice.user)
+    page = "/projects/talk/guidelines/"
+    assert "What has changed" not in client.get(page).content.decode()
+    Membership.objects.update(acknowledged_version=2)
+    shown = client.get(page).content.decode()
+    assert "What has changed since version 2, which you have read" in shown
+    for line in ("Added: </span>Be fair.", "Added: </span>Be brief.", "Removed: </span>Be kind."):
+        assert line in shown
+    Membership.objects.update(acknowledged_version=3)
+    assert "What has changed" not in client.get(page).content.decode()

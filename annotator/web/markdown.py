@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import nh3
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext
 from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
@@ -17,6 +18,8 @@ from pygments import format
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
+
+from annotator.web.markdown_rules import add_rules
 
 HIGHLIGHT_UP_TO = 30_000
 """Characters. In a longer text, code and bare addresses stay plain, as marking them would hold up the page."""
@@ -53,7 +56,12 @@ def render_markdown(text: str) -> SafeString:
         attribute_filter=_absolute_links,
         url_schemes={"http", "https", "mailto"},
         # A link opens beside the task, which may be half rated.
-        set_tag_attribute_values={"a": {"target": "_blank"}},
+        # What may be wider than the page scrolls by keys as well.
+        set_tag_attribute_values={
+            "a": {"target": "_blank"},
+            "pre": {"tabindex": "0", "role": "group", "aria-label": gettext("Code")},
+            "table": {"tabindex": "0"},
+        },
         # The other site neither learns the address of our page nor gets a handle to its window.
         link_rel="noopener noreferrer nofollow",
     )
@@ -77,6 +85,7 @@ def _make_parser() -> MarkdownIt:
     parser.disable("image")
     parser.use(dollarmath_plugin, allow_space=False, double_inline=True).use(texmath_plugin, delimiters="brackets")
     parser.inline.ruler.before("math_inline", "unclosed", _unclosed)
+    add_rules(parser)
     for kind, tag in MATH.items():
         parser.add_render_rule(kind, _math_as(tag))
     return parser

@@ -17,9 +17,14 @@ function setMath() {
   loadKatex().then(() => {
     for (const place of found) {
       // The limits are for hostile input: a size may cover the page, and a macro may expand without end.
-      const options = { displayMode: place.tagName === "DIV", throwOnError: false, maxSize: 50, maxExpand: 500 };
-      place.dataset.set = place.textContent;
-      katex.render(place.textContent, place, options);
+      const options = { displayMode: place.tagName === "DIV", throwOnError: true, maxSize: 50, maxExpand: 500 };
+      const latex = (place.dataset.set = place.textContent);
+      // A broken formula stays as it was written: what KaTeX shows in its place has a style that the page forbids.
+      try {
+        katex.render(latex, place, options);
+      } catch {
+        place.textContent = latex;
+      }
     }
   }, () => {});
 }

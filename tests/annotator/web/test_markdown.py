@@ -69,7 +69,10 @@ def test_hostile_mathematics_is_only_text() -> None:
 RICH = "## Head\n\nSome **bold**, `code`, $x^2$.\n\n- one\n\n| a |\n|---|\n| 1 |\n\n```python\nx\n```\n\n"
 
 
-@pytest.mark.parametrize("piece", ["word ", RICH, "x", "مرحبا ", r"\(", "> ", "[", "*a **b "])
+@pytest.mark.parametrize(
+    "piece",
+    ["word ", RICH, "x", "مرحبا ", r"\(", "> ", "[", "*a **b ", r"\[", r"\[a\]", "<sub>", "- [ ] x\n", "|<br>"],
+)
 def test_a_hundred_thousand_characters_do_not_hold_up_the_page(piece: str) -> None:
     """0.3 s at most on a quiet machine, 1.5 s for brackets alone; the bound leaves room for a busy one."""
     before = process_time()
@@ -100,3 +103,36 @@ def test_a_hostile_text_takes_little_longer_than_an_ordinary_one(text: str) -> N
 def test_an_unclosed_formula_is_text_and_a_closed_one_after_it_is_not() -> None:
     assert render_markdown(r"\(a and \(b").strip() == "<p>(a and (b</p>"
     assert "math" in render_markdown(r"\(a\) and \(b")
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        (r"So \[ x^2 = 4 \] holds", '<p>So <span class="math">x^2 = 4</span> holds</p>'),
+        (r"\[a_1\] and \[b_2\]", '<p><span class="math">a_1</span> and <span class="math">b_2</span></p>'),
+        ("\\[\nx\n\\] and more", '<p><span class="math">x</span> and more</p>'),
+        (r"\[x = 1\]", '<div class="math">x = 1</div>'),
+        (r"as in \[1\] and \[sic\]", "<p>as in [1] and [sic]</p>"),
+        (r"an open \[ x^2", "<p>an open [ x^2</p>"),
+        ("H<sub>2</sub>O, x<sup>2</sup>", "<p>H<sub>2</sub>O, x<sup>2</sup></p>"),
+        ("the tag <sub> and <br> here", "<p>the tag &lt;sub&gt; and &lt;br&gt; here</p>"),
+        ("<sub><script></sub>", "<p>&lt;sub&gt;&lt;script&gt;&lt;/sub&gt;</p>"),
+        ("- [ ] open\n- [x] done", "<ul>\n<li>☐ open</li>\n<li>☑ done</li>\n</ul>"),
+        ("[ ] no item", "<p>[ ] no item</p>"),
+    ],
+)
+def test_what_chats_write_is_shown_as_it_is_meant(text: str, html: str) -> None:
+    assert render_markdown(text).strip() == html
+
+
+def test_a_cell_breaks_its_line_and_its_code_does_not() -> None:
+    html = render_markdown("| a |\n|---|\n| one<br>two |\n| `<br>` |")
+    assert "<td>one<br>\ntwo</td>" in html
+    assert "<code>&lt;br&gt;</code>" in html
+
+
+def test_what_may_be_wide_takes_the_focus() -> None:
+    code, table = render_markdown("```\nx\n```"), render_markdown("| a |\n|---|")
+    assert 'tabindex="0"' in code
+    assert 'aria-label="Code"' in code
+    assert '<table tabindex="0">' in table

@@ -1,5 +1,6 @@
 """The login and logout pages: one login for everybody, and one for the admin, which lets only staff in."""
 
+import re
 from typing import Any
 
 from django.contrib.auth.views import LoginView, LogoutView
@@ -9,12 +10,19 @@ from annotator.access import user_of
 from annotator.accounts import logins
 from annotator.forms.login import LoginForm, StaffLoginForm
 
+_KEEPS_ANSWERS = re.compile(r"/assignments/\d+/|/qualification/\d+/|/projects/[^/]+/annotate/")
+
 
 class Login(LoginView):
     """Asks for a username and password; answers 429 while too many wrong passwords bar another attempt."""
 
     authentication_form = LoginForm
     redirect_authenticated_user = True
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        """Says whether the visitor comes from a page that keeps the answers of a half-filled form."""
+        context = super().get_context_data(**kwargs)
+        return context | {"keeps_answers": bool(_KEEPS_ANSWERS.match(self.get_redirect_url()))}
 
     def form_valid(self, form: Any) -> HttpResponse:
         response = super().form_valid(form)

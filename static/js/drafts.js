@@ -71,7 +71,7 @@ function say(template, at = new Date()) {
   const today = at.toDateString() === new Date().toDateString();
   const time = today ? at.toLocaleTimeString(language) : at.toLocaleString(language);
   line.textContent = line.dataset[template].replace("{time}", time);
-  line.classList.toggle("unsent", !["saved", "back"].includes(template));
+  line.classList.toggle("unsent", template !== "saved"); // a sentence, which has a place of its own
 }
 
 function sendSoon(wait) {
@@ -195,12 +195,12 @@ document.addEventListener("htmx:beforeSwap", ({ target, detail }) => {
   if (target.id !== "work" || detail.xhr.status >= 300) return;
   if (formOf()) write(formOf(), {});
   unsubmitted = false;
-  document.getElementById("saved").textContent = "";
 });
 
 for (const failure of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) {
   document.addEventListener(failure, ({ target, detail }) => {
     const form = formOf();
+    if (form && target !== form && target.closest("#work")) say("undone"); // a part of the form, such as its cuts
     if (target !== form) return;
     submitting = false;
     unsubmitted = true;
@@ -210,6 +210,11 @@ for (const failure of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) 
   });
 }
 
+document.addEventListener("leaving:failed", ({ detail }) => {
+  submitting = false;
+  if (document.getElementById("saved")) say(detail);
+  sendSoon(RETRY);
+});
 document.addEventListener("htmx:afterSettle", ({ target }) => { if (target.id === "work") restore(); });
 // The browser may bring a page back as it was left: with an old form, and with `submitting` still set.
 addEventListener("pageshow", ({ persisted }) => { if (persisted) restore(); });

@@ -7,6 +7,7 @@ people's texts are told apart from those of the template.
 from __future__ import annotations
 
 import hashlib
+import json
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,6 +53,7 @@ FROZEN_CLOCK = (
     + " }}{%- endmacro %}\n"
 )  # fmt: skip
 _CLOCKS = (datetime(1999, 2, 3, 4, 5, 6, tzinfo=UTC), datetime(2031, 11, 28, 17, 48, 59, tzinfo=UTC))
+TOOL_CALLS = "tool_calls"
 _TRIALS = 8
 """Renderings in which a template that draws at random among two words gives the same text once in 128 times."""
 _MARK = "\ufdd0"
@@ -110,7 +112,37 @@ def without_system(turns: Sequence[Turn]) -> tuple[Turn, ...]:
 
 
 def _rendered(tokenizer: Any, template: str, turns: Sequence[Turn]) -> str:
-    messages = [{"role": turn.role, "content": turn.content} for turn in turns]
+    """Returns the turns as text, calls of tools and their answers as the template has them, if it knows any."""
+    if TOOL_CALLS in template and any(turn.source for turn in turns):
+        messages = messages_of(turns)
+        try:
+            text = _of_messages(tokenizer, template, messages)
+        except (TemplateError, TypeError):
+            text = ""  # it wants other calls: only one at once, or ids of another form
+        if all(name and name in text for name in _called(messages)):
+            return text
+    return _of_messages(tokenizer, template, [{"role": turn.role, "content": turn.content} for turn in turns])
+
+
+def messages_of(turns: Sequence[Turn]) -> list[dict[str, Any]]:
+    """Returns the messages that the turns were made from; a call is part of the message before it."""
+    messages: list[dict[str, Any]] = []
+    for turn in turns:
+        plain: dict[str, Any] = {"role": turn.role, "content": turn.content}
+        for message in map(json.loads, turn.source) if turn.source else (plain,):
+            before = messages[-1] if messages else {}
+            if TOOL_CALLS in message and before.get("role") == "assistant" and TOOL_CALLS not in before:
+                before[TOOL_CALLS] = message[TOOL_CALLS]
+            else:
+                messages.append(message)
+    return messages
+
+
+def _called(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [call["function"]["name"] for message in messages for call in message.get(TOOL_CALLS, ())]
+
+
+def _of_messages(tokenizer: Any, template: str, messages: list[dict[str, Any]]) -> str:
     text: str = tokenizer.apply_chat_template(
         messages, chat_template=frozen(template), tokenize=False, date_string=FROZEN_DATE
     )
@@ -180,9 +212,12 @@ class ControlTokens:
             UnrenderableConversation: the template refuses the turns.
         """
         names = self.names
-        if names is None or not any(names.search(turn.content) for turn in turns):
+        if names is None or not any(names.search(text) for turn in turns for text in (turn.content, *turn.source)):
             return Rendering(render(tokenizer, template, turns))
-        masked = [replace(turn, content=names.sub(self._mask, turn.content)) for turn in turns]
+        masked = [
+            Turn(turn.role, names.sub(self._mask, turn.content), tuple(names.sub(self._mask, s) for s in turn.source))
+            for turn in turns
+        ]
         return self._unmasked(render(tokenizer, template, masked))
 
     def _mask(self, found: re.Match[str]) -> str:

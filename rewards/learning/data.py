@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from rewards.learning.refusals import Refused
 from rewards.learning.scales import on_scale
 from rewards.learning.segments import Range, Segment, mean_scores, ranges_of, segments_of
+from rewards.learning.tool_messages import message_of
 
 FORMAT = 1
 USUAL_LEVELS, MOST_LEVELS = 5, 7
@@ -60,8 +62,15 @@ class LeakedPrompt(Refused):
 
 @dataclass(frozen=True)
 class Turn:
+    """A turn as every chat template renders it.
+
+    `source` has the messages, as JSON, that a turn with calls of tools or their answers was made from: templates that
+    know tools render those.
+    """
+
     role: str
     content: str
+    source: tuple[str, ...] = field(default=(), compare=False)
 
 
 CALL, ANSWER = "Call of a tool:\n", "Answer of a tool:\n"
@@ -78,13 +87,20 @@ def turns_of(rows: Iterable[Mapping[str, Any]]) -> tuple[Turn, ...]:
     for row in rows:
         role, text, is_call = _text(row["role"]), _text(row["content"]), row.get("kind") == "tool_calls"
         is_tool = is_call or role == "tool"
-        turn = Turn("user" if role == "tool" else role, f"{CALL if is_call else ANSWER}{text}" if is_tool else text)
+        source = (message_of(row, is_call=is_call),) if is_tool else ()
+        text = f"{CALL if is_call else ANSWER}{text}" if is_tool else text
+        turn = Turn("user" if role == "tool" else role, text, source)
         if turns and (is_tool or joins) and turns[-1].role == turn.role:
-            turns[-1] = Turn(turn.role, f"{turns[-1].content}\n\n{turn.content}")
+            turns[-1] = _joined(turns[-1], turn)
         else:
             turns.append(turn)
         joins = is_tool
     return tuple(turns)
+
+
+def _joined(first: Turn, second: Turn) -> Turn:
+    sources = (turn.source or (message_of({"role": turn.role, "content": turn.content}),) for turn in (first, second))
+    return Turn(first.role, f"{first.content}\n\n{second.content}", tuple(chain.from_iterable(sources)))
 
 
 @dataclass(frozen=True)

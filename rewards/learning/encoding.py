@@ -299,11 +299,11 @@ def naming(item: Item) -> Iterator[None]:
 
 
 def longest_end(conversation: Sequence[Turn], fits: Callable[[Sequence[Turn]], bool]) -> Sequence[Turn]:
-    """Returns the longest end of the conversation that begins with a turn of the user and fits.
+    """Returns the longest end of the conversation that begins with what the user says, and fits.
 
     Where none fits it is the shortest one, and the whole conversation where no turn is the user's.
     """
-    starts = [place for place, turn in enumerate(conversation) if place and turn.role == "user"]
+    starts = [place for place, turn in enumerate(conversation) if place and turn.role == "user" and not turn.source]
     if not starts:
         return conversation
     place = bisect_left(starts, True, key=lambda start: fits(conversation[start:]))

@@ -25,6 +25,7 @@ from annotator import access, audit
 from annotator.background import fitness, heartbeats, messages
 from annotator.background.failures import safe_text
 from annotator.background.pulse import Ended, Pulse, PutDown
+from annotator.background.turns import by_turns
 from annotator.db import locks
 from annotator.db.clock import database_now
 from annotator.exporting.filters import Filters, filters_from
@@ -174,9 +175,9 @@ def run_waiting() -> int:
 
 
 def _claimed() -> ExportJob | None:
-    """Takes the oldest job. Whoever holds the lock is alone, so one that is being worked on has lost its worker."""
+    """Takes the job whose turn it is. Whoever holds the lock is alone, so one that is at work has lost its worker."""
     under_way = ExportJob.objects.under_way()
-    for job in under_way.select_related("project__rubric", "requested_by").order_by("pk"):
+    for job in by_turns(under_way.select_related("project__rubric", "requested_by")):
         # One conditional UPDATE decides; the attempt fences off the writes of every earlier worker.
         owned = under_way.filter(pk=job.pk, attempt=job.attempt)
         job.attempt, job.tries, job.state = job.attempt + 1, job.tries + 1, State.WORKING

@@ -24,6 +24,7 @@ from annotator import audit
 from annotator.background import fitness, heartbeats, messages
 from annotator.background.failures import safe_text
 from annotator.background.pulse import Ended, Pulse, PutDown
+from annotator.background.turns import by_turns
 from annotator.db import locks
 from annotator.db.clock import database_now
 from annotator.importing.bulk_copy import copy_rows
@@ -175,9 +176,9 @@ def run_waiting() -> int:
 
 
 def _claimed() -> Release | None:
-    """Takes the oldest one. Whoever holds the lock is alone, so one that is being worked on has lost its worker."""
+    """Takes the one whose turn it is. Whoever holds the lock is alone, so one that is at work has lost its worker."""
     under_way = Release.objects.under_way()
-    for release in under_way.select_related("project__rubric").order_by("pk"):
+    for release in by_turns(under_way.select_related("project__rubric")):
         # One conditional UPDATE decides; the attempt fences off the writes of every earlier worker.
         owned = under_way.filter(pk=release.pk, attempt=release.attempt)
         release.attempt, release.tries, release.state = release.attempt + 1, release.tries + 1, State.WORKING

@@ -12,6 +12,7 @@ from django.db.models import F, QuerySet
 
 from annotator.background import fitness, heartbeats
 from annotator.background.failures import safe_text
+from annotator.background.turns import by_turns
 from annotator.db import locks
 from annotator.db.clock import database_now
 from annotator.importing.batches import record, write_batches
@@ -69,9 +70,9 @@ def run_waiting() -> int:
 
 
 def _claimed() -> ImportJob | None:
-    """Takes the oldest job. Whoever holds the lock is alone, so one that is being worked on has lost its worker."""
+    """Takes the job whose turn it is. Whoever holds the lock is alone, so one that is at work has lost its worker."""
     under_way = ImportJob.objects.filter(state__in=(State.WAITING, State.WORKING))
-    for job in under_way.select_related("project", "requested_by", "import_row").order_by("pk"):
+    for job in by_turns(under_way.select_related("project", "requested_by", "import_row")):
         if job.tries >= ATTEMPTS:
             job.attempt += 1
             if under_way.filter(pk=job.pk, attempt=job.attempt - 1).update(attempt=job.attempt, state=State.WORKING):

@@ -122,11 +122,16 @@ class QualificationRunInline(ToBeRead):
 class MembershipAdmin(OfManagedProjects):
     list_title = gettext_lazy("People")
     actions = ["pause", "let_go_on", "give_another_try", "qualify", "exclude_them", "remove_from_project"]
-    list_display = ["user", "project", "role", "offered", "acknowledged_version", "test", "paused", "submitted"]
+    list_display = ["user", "project", "role", "offered", "guidelines_read", "test", "paused", "submitted"]
     list_filter = [("project", ManagedOnly), "role", "paused_because"]
     inlines = [QualificationRunInline]
     search_fields = ["user__username"]
     list_select_related = ["user", "project"]
+
+    @admin.display(description=gettext_lazy("guidelines read"), ordering="acknowledged_version")
+    def guidelines_read(self, member: Membership) -> str:
+        version = member.acknowledged_version
+        return _("version %(version)s") % {"version": version} if version else "–"
 
     def get_queryset(self, request: HttpRequest) -> Any:
         theirs = Tally.objects.filter(annotator=OuterRef("user"), project=OuterRef("project"))

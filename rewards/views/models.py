@@ -41,6 +41,7 @@ from rewards import (
 )
 from rewards.evaluation import VALIDATION
 from rewards.models import ACTIVE_STATES, Evaluation, RewardModel, RunKind, RunState, TrainingRun
+from rewards.new_labels import news_since
 from rewards.policies import policy_report
 from rewards.views import model_downloads, policies
 from rewards.views.run_form import RunForm
@@ -162,8 +163,15 @@ def start_run(request: HttpRequest, slug: str) -> HttpResponse:
         "material": learning_material.material(project),
         "hindrance": "" if form.is_bound else runs.why_not_now(project),
         "share": project.validation_share,
+        "unchanged": _unchanged_since(project),
     }
     return render(request, "workspace/start_run.html", page, status=422 if form.is_bound else 200)
+
+
+def _unchanged_since(project: Project) -> int | None:
+    """Returns the newest version if nothing could be learnt now that it has not learnt."""
+    newest = project.reward_models.select_related("run").defer("manifest").order_by("-version").first()
+    return newest.version if newest and not news_since(newest.run, project).total else None
 
 
 # A run -----------------------------------------------------------------------------------------------------

@@ -662,3 +662,16 @@ def test_a_run_that_waits_says_for_which_run(project: Project, carol: Client) ->
     assert said in page
     TrainingRun.objects.filter(pk=busy.pk).update(state=RunState.FAILED)
     assert said not in carol.get(f"/projects/{project.slug}/models/runs/{run.pk}/").content.decode()
+
+
+def test_a_run_with_nothing_new_is_said_before_it_starts(carol: Client) -> None:
+    project = Project.objects.get(slug="talk")
+    version = make_model(project).version
+    said = f"Nothing has been labelled since version {version} was trained."
+    assert said in carol.get("/projects/talk/models/runs/start/").content.decode()
+    TrainingRun.objects.update(created_at=NOW - timedelta(days=365))
+    task = make_task(project, "t-new")
+    for user in User.objects.filter(memberships__project=project, memberships__role=Role.ANNOTATOR):
+        rate(project, user)
+    assert task.pk
+    assert said not in carol.get("/projects/talk/models/runs/start/").content.decode()

@@ -66,11 +66,11 @@ function keep(form, groups) {
 }
 
 // Sent to the server.
-function say(template, at = new Date()) {
+function say(template, at = new Date(), detail = "") {
   const line = document.getElementById("saved"), language = document.documentElement.lang;
   const today = at.toDateString() === new Date().toDateString();
   const time = today ? at.toLocaleTimeString(language) : at.toLocaleString(language);
-  line.textContent = line.dataset[template].replace("{time}", time);
+  line.textContent = line.dataset[template].replace("{time}", time).replace("{detail}", () => detail);
   line.classList.toggle("unsent", template !== "saved"); // a sentence, which has a place of its own
 }
 
@@ -122,8 +122,14 @@ async function send(form) {
 // until the person changes something.
 const REFUSED = [400, 409, 413, 422];
 
+// What the server does not explain is no fault of the form.
+async function refuse(answer) {
+  const said = await answer.json().catch(() => null);
+  say(said?.detail ? "refused" : "fault", new Date(), said?.detail);
+}
+
 function missed(answer) {
-  if (answer && REFUSED.includes(answer.status)) return void say("refused");
+  if (answer && REFUSED.includes(answer.status)) return void refuse(answer);
   const stranger = answer && (answer.type === "opaqueredirect" || answer.status === 403 || answer.status === 404);
   if (stranger) say("stranger");
   else if (!unsubmitted) say(memory.size > 0 ? "unkept" : "offline");

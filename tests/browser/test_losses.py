@@ -288,7 +288,15 @@ def test_a_draft_that_the_server_refuses_is_not_sent_again_by_itself(page: Page,
 
     page.route("**/draft/", refuse)
     rate_everything(page, 3, scales=1)
-    expect(page.locator("#saved")).to_contain_text("does not accept the form")
+    expect(page.locator("#saved")).to_contain_text("does not accept the form as it is")
+    expect(page.locator("#saved")).to_contain_text("too large")
     page.wait_for_timeout(5_000)
     assert len(sent) == 1
+    complaints.seen.clear()  # Chromium logs the refusal
+
+
+def test_a_refusal_without_a_reason_is_not_blamed_on_the_person(page: Page, complaints: Complaints) -> None:
+    page.route("**/draft/", lambda route: route.fulfill(status=400, body="<h1>Bad request</h1>"))
+    rate_everything(page, 3, scales=1)
+    expect(page.locator("#saved")).to_contain_text("the fault is not yours")
     complaints.seen.clear()  # Chromium logs the refusal

@@ -8,6 +8,7 @@ from django.contrib import admin
 from django.db import transaction
 from django.db.models import Count, Q
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from unfold.admin import StackedInline
 from unfold.widgets import UnfoldAdminSelectWidget
@@ -27,8 +28,21 @@ class ExpertRatingForm(forms.ModelForm):  # type: ignore[type-arg]
         for attribute in self.attributes:
             self.initial.setdefault(_field(attribute), (self.instance.scores or {}).get(attribute.key))
 
+    def clean(self) -> dict[str, Any] | None:
+        """Refuses a level where somebody else has chosen another one since the page was opened."""
+        data = super().clean()
+        for name, field in self.fields.items():
+            shown = self.data.get(self.add_initial_prefix(name)) if field.show_hidden_initial else None
+            now = self.initial.get(name)
+            if name in self.changed_data and shown is not None and shown != str("" if now is None else now):
+                text = _("Somebody else has chosen %(level)s meanwhile. Reload the page to see it.")
+                self.add_error(name, text % {"level": dict(field.choices).get(now, now)})  # type: ignore[attr-defined]
+        return data
+
     def save(self, commit: bool = True) -> Any:
-        self.instance.scores = {attribute.key: self.cleaned_data[_field(attribute)] for attribute in self.attributes}
+        names = {attribute.key: _field(attribute) for attribute in self.attributes}
+        changed, given, stored = set(self.changed_data), self.cleaned_data, self.initial
+        self.instance.scores = {key: (given if name in changed else stored)[name] for key, name in names.items()}
         return super().save(commit)
 
 
@@ -38,9 +52,9 @@ def _field(attribute: Attribute) -> str:
 
 def _levels(attribute: Attribute) -> forms.TypedChoiceField:
     choices = [(score, f"{level(score)}: {text}") for score, text in enumerate(attribute.shown_levels)]
-    return forms.TypedChoiceField(
-        choices=choices, coerce=int, label=attribute.shown_name, widget=UnfoldAdminSelectWidget
-    )
+    # With what the page showed in a hidden field, so that nobody's change is overwritten unread.
+    shown = {"label": attribute.shown_name, "widget": UnfoldAdminSelectWidget, "show_hidden_initial": True}
+    return forms.TypedChoiceField(choices=choices, coerce=int, **shown)
 
 
 class ExpertRatingInline(StackedInline):

@@ -14,14 +14,14 @@ from rest_framework.test import APIClient
 from annotator import annotation
 from annotator.api.rubrics import answered
 from annotator.db.clock import database_now
-from annotator.models import Adjudication, Membership, Project, Rubric, Task, User, Webhook
+from annotator.models import Adjudication, ExpertRating, Membership, Project, Rubric, Task, User, Webhook
 from annotator.projects import guidelines, members, project_settings, rubrics
 from annotator.projects.rubrics import AttributeText, RubricText
 from annotator.review import adjudicate
 from annotator.webhooks import endpoints
 from annotator.webhooks.endpoints import Wish
 from tests.annotator.segmented import make_segmented_project, make_segmented_task
-from tests.builders import ATTRIBUTES, NOW, make_member, make_task, rate
+from tests.builders import ATTRIBUTES, NOW, make_gold, make_member, make_task, rate
 from tests.conftest import Cast
 
 Fields = dict[str, list[str]]
@@ -226,6 +226,30 @@ def test_who_has_seen_the_others_edit_may_send_the_form_again(world: World, name
     answer = send(world, edit, again | ({"do": ["publish"]} if name == "rubric" else {}))
     assert answer.status_code == 302
     assert not edit.stands(world)
+
+
+def gold_form(world: World) -> tuple[str, Fields]:
+    gold = make_gold(world.project).gold
+    address = f"/admin/annotator/gold/{gold.pk}/change/"
+    page = world.page.get(address).content.decode()
+    return address, next(fields for _action, fields in Forms(page).forms if "ratings-0-level_coherence" in fields)
+
+
+@pytest.mark.parametrize("mine", ["helpfulness", "coherence"])
+def test_an_experts_level_that_somebody_else_has_changed_stays(world: World, mine: str) -> None:
+    """Another attribute's level can be changed all the same: only what a form changes is stored."""
+    User.objects.filter(pk=world.carol.pk).update(is_staff=True, is_superuser=True)
+    world.page.force_login(User.objects.get(pk=world.carol.pk))
+    address, form = gold_form(world)
+    rating = ExpertRating.objects.order_by("pk")[0]
+    rating.scores["coherence"] = 0
+    rating.save()
+    place = next(n for n in (0, 1) if form[f"ratings-{n}-id"] == [str(rating.pk)])
+    answer = world.page.post(address, form | {f"ratings-{place}-level_{mine}": ["1"]})
+    rating.refresh_from_db()
+    assert rating.scores["coherence"] == 0
+    assert ("Somebody else has chosen" in answer.content.decode()) is (mine == "coherence")
+    assert rating.scores["helpfulness"] == (1 if mine == "helpfulness" else rating.scores["helpfulness"])
 
 
 # Every form ------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import json
 from collections.abc import Generator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -17,11 +17,15 @@ from django.utils.translation import gettext_noop
 
 from annotator.importing.decoders import program_for
 from annotator.importing.layouts import read_tasks
+from annotator.importing.layouts.questions import unnumbered
 from annotator.importing.mappings import ColumnMapping, columns_of, read_by
 from annotator.importing.rows import LEFT_OUT, Rejected, Rules, TaskRow
 from annotator.importing.sources import GZIP, RawRow, read_decoded_file, read_rows
 from annotator.models import Project
 
+_UNREAD = {"label_studio": ("results",), "argilla": ("responses",)}
+"""The metadata in which a tool's answers are kept that nothing reads."""
+SHORT = 60
 MOST_ROWS = 20
 MOST_TASKS = 5
 HEAD_BYTES = 8 << 20
@@ -65,6 +69,17 @@ class Preview:
     def layout(self) -> str:
         layouts = [*(task.layout for task in self.tasks), *(row.layout for row in self.refused)]
         return next(filter(None, layouts), "")
+
+    def unread_questions(self) -> dict[str, list[str]]:
+        """Returns the questions of another tool that none of ours stands for, with up to three answers to each."""
+        found: dict[str, list[str]] = {}
+        for task in self.tasks:
+            for answer in chain.from_iterable(task.metadata.get(name, ()) for name in _UNREAD.get(task.layout, ())):
+                name = unnumbered(str(answer.get("from_name") or answer.get("question") or ""))
+                given = str(answer.get("value"))[:SHORT]
+                if name and given not in found.setdefault(name, []) and len(found[name]) < 3:
+                    found[name].append(given)
+        return found
 
 
 def preview(project: Project, sample: Sample, mapping: ColumnMapping | None) -> Preview:

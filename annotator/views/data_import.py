@@ -1,6 +1,7 @@
 """Data > Import: managers upload files, see them as tasks, map their columns, check, import, cancel and take back."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from itertools import islice
 from string import ascii_uppercase
@@ -25,7 +26,7 @@ from annotator.forms.import_mapping import SENT, MappingForm, filled_in
 from annotator.importing import jobs, kept_mappings, samples, take_back, withdrawal_preview
 from annotator.importing.job_errors import errors_csv
 from annotator.importing.judgement_columns import BadMapping
-from annotator.importing.mappings import ColumnMapping, guessed, mapping_of_text, read_mapping
+from annotator.importing.mappings import ColumnMapping, fitting_only, guessed, mapping_of_text, read_mapping
 from annotator.importing.notes import Notes
 from annotator.models import Import, ImportJob, ImportMapping, Project
 from annotator.refusals import Refusal
@@ -40,6 +41,10 @@ PAGE = 20
 JOBS_SHOWN = 10
 ERRORS_SHOWN = 50
 METADATA_SHOWN = 12
+ROWS_SHOWN, CHARACTERS_SHOWN = 3, 120
+"""Of the table of the file's columns."""
+QUESTION = "question:"
+"""What the fields of the questions are called before the question's name."""
 SILENT_AFTER = timedelta(seconds=60)
 LAYOUTS = {
     "tasks": gettext_lazy("task rows"),
@@ -54,6 +59,7 @@ LAYOUTS = {
     "label_studio": gettext_lazy("Label Studio's tasks"),
     "argilla": gettext_lazy("Argilla's records"),
     "potato": gettext_lazy("Potato's annotations of tasks that are there already"),
+    "annotations": gettext_lazy("annotations from another project, one of a response in each row"),
     "ratings": gettext_lazy("scores of tasks that are there already, one in each row"),
 }
 
@@ -132,7 +138,7 @@ def import_job(request: HtmxRequest, slug: str, job_id: int) -> HttpResponse:
         page |= _progress(job)
     else:
         page["errors"] = job.errors.order_by("pk")[:ERRORS_SHOWN]
-        page["kept_errors"] = job.errors.count() if job.rejected else 0
+        page["kept_errors"] = job.errors.count() if job.rejected or job.ratings_left_out else 0
         page["notes"] = Notes.from_json(job.notes).sentences()
     if job.file_hash and (job.state == ImportJob.State.UPLOADED or job.was_checked()):
         page |= _preview(request, job)
@@ -161,17 +167,26 @@ def _preview(request: HttpRequest, job: ImportJob) -> dict[str, Any]:
     kept = list(ImportMapping.objects.filter(project=job.project))
     form, mapping = _mapping(request, job, sample, kept)
     try:
-        shown = samples.preview(job.project, sample, mapping)
+        shown = samples.preview(job.project, sample, fitting_only(mapping))
     except BadMapping as missing:  # a kept mapping for another file
-        shown, mapping = samples.preview(job.project, sample, None), None
+        shown, mapping = samples.preview(job.project, sample, fitting_only(None)), None
         messages.error(request, str(missing))
     if mapping is None and not shown.layout and not form.is_bound and sample.columns:
         # Nothing is recognised: what the names of the columns suggest, if that makes tasks.
         suggested = MappingForm(sample.columns, filled_in(guessed(sample.columns)))
         if suggested.is_valid():
             form, mapping = suggested, suggested.mapping()
-            shown = samples.preview(job.project, sample, mapping)
+            shown = samples.preview(job.project, sample, fitting_only(mapping))
+    by_columns = mapping is not None and bool(mapping.responses)
     return {
+        **_of_answers(request, job, shown, mapping),
+        "values": [
+            (
+                column,
+                [_shown((row.values or {}).get(column, ""))[:CHARACTERS_SHOWN] for row in sample.rows[:ROWS_SHOWN]],
+            )
+            for column in sample.columns
+        ],
         "columns": sample.columns,
         "note": _(sample.note) if sample.note else "",
         "preview": shown,
@@ -185,13 +200,34 @@ def _preview(request: HttpRequest, job: ImportJob) -> dict[str, Any]:
             }
             for task in shown.tasks
         ],
-        "layout": LAYOUTS.get(shown.layout, "") if mapping is None else "",
-        "mapping": json.dumps(mapping.as_json()) if mapping else "",
-        "is_mapped": mapping is not None,
+        "layout": LAYOUTS.get(shown.layout, "") if not by_columns else "",
+        "mapping": json.dumps(without)
+        if mapping and (without := replace(mapping, fitting_only=False).as_json())
+        else "",
+        "is_mapped": by_columns,
         "form": form,
         "sent": SENT,
         "usable": bool(shown.tasks) or not sample.columns,
         "kept": [(row, not set(read_mapping(row.columns).columns()) - set(sample.columns)) for row in kept],
+    }
+
+
+def _of_answers(
+    request: HttpRequest, job: ImportJob, shown: samples.Preview, mapping: ColumnMapping | None
+) -> dict[str, Any]:
+    """Returns what the page says of ratings in the file: those that do not fit, and questions that nothing reads."""
+    attributes = job.project.attributes_for()
+    chosen = mapping.questions if mapping else {}
+    known = {attribute.key for attribute in attributes}
+    unread = shown.unread_questions()
+    questions = dict.fromkeys([*chosen, *(name for name in unread if name not in known)])
+    return {
+        "refused": [row for row in shown.refused if not row.of_rating],
+        "left_out": [row for row in shown.refused if row.of_rating],
+        "fitting_only": bool((job.mapping or {}).get("fitting_only")),
+        "attributes": attributes,
+        "questions": [(name, chosen.get(name, ""), unread.get(name, [])) for name in questions],
+        "question": QUESTION,
     }
 
 
@@ -206,10 +242,14 @@ def _mapping(
     if SENT in request.GET:
         form = MappingForm(sample.columns, request.GET)
         return form, form.mapping() if form.is_valid() else None
+    asked = {key.removeprefix(QUESTION): to for key, to in request.GET.items() if key.startswith(QUESTION)}
     chosen = next((row.columns for row in kept if row.name == request.GET.get("kept")), None)
+    if asked:
+        chosen = {"questions": asked}
     if chosen is None and "own" not in request.GET:
         chosen = job.mapping
-    initial = filled_in(chosen or guessed(sample.columns))
+    by_columns = chosen if chosen and "responses" in chosen else None
+    initial = filled_in(by_columns or guessed(sample.columns))
     return MappingForm(sample.columns, initial=initial), read_mapping(chosen) if chosen else None
 
 
@@ -221,6 +261,8 @@ def start_import(request: HttpRequest, slug: str, job_id: int) -> HttpResponse:
     text = request.POST.get("mapping", "")
     try:
         mapping = mapping_of_text(text) if text else None
+        if "fitting_only" in request.POST:
+            mapping = fitting_only(mapping)
         jobs.start(job, dry_run=request.POST.get("action") != "import", mapping=mapping)
     except Refusal as refused:
         messages.error(request, str(refused))

@@ -100,6 +100,12 @@ def annotation_of(
     return GivenAnnotation(rater, ratings, preference, justification), rest
 
 
+def unnumbered(question: str) -> str:
+    """Returns the name of a question without the response's number."""
+    match = _NUMBERED.fullmatch(question)
+    return match["attribute"] if match else question
+
+
 def _renamed(answer: Answer, questions: Mapping[str, str]) -> Answer:
     """Returns the answer under the name of what its question stands for here, with the response's number if any."""
     if not questions:

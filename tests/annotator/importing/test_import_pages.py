@@ -16,10 +16,21 @@ from django.urls import reverse
 from annotator.background import heartbeats
 from annotator.background.heartbeats import QueueHealth
 from annotator.importing import jobs, kept_mappings, withdrawal
-from annotator.importing.mappings import read_mapping
+from annotator.importing.mappings import guessed, read_mapping
 from annotator.models import Import, ImportJob, ImportMapping, Project, Role, Task, User
 from annotator.views import data_import
-from tests.builders import NOW, json_lines, label_row, make_import, make_member, make_project, make_user, rate, task_row
+from tests.builders import (
+    ATTRIBUTES,
+    NOW,
+    json_lines,
+    label_row,
+    make_import,
+    make_member,
+    make_project,
+    make_user,
+    rate,
+    task_row,
+)
 from tests.conftest import Cast
 
 State = ImportJob.State
@@ -366,3 +377,66 @@ def test_without_a_worker_the_page_says_so(project: Project, carol: Client, monk
     monkeypatch.setattr(heartbeats, "listening", lambda: {queue: QueueHealth(0, None) for queue in heartbeats.QUEUES})
     answer = carol.post(address(job, "start/"), {"action": "import"}, follow=True)
     assert "No worker is running" in answer.content.decode()
+
+
+# Ratings of other tools ------------------------------------------------------------------------------------
+
+
+def studio(*annotations: dict[str, int], **data: str) -> bytes:
+    """A file of Label Studio's with the annotations' stars by question."""
+    said = [
+        {"completed_by": n, "result": [{"from_name": q, "value": {"rating": level}} for q, level in each.items()]}
+        for n, each in enumerate(annotations)
+    ]
+    texts = {"prompt": "Name a prime.", "response_1": "7"}
+    return json.dumps([{"id": 1, "data": texts | data, "annotations": said}]).encode()
+
+
+ALL = dict.fromkeys(ATTRIBUTES, 4)
+
+
+def test_a_file_of_which_one_rating_does_not_fit_is_no_dead_end(project: Project, carol: Client) -> None:
+    job = uploaded(project, studio(ALL, {"helpfulness": 4}))
+    page = text(carol, address(job))
+    assert ("Label Studio" in page, "without correctness" in page, "are not known" in page) == (True, True, False)
+    assert "Import the tasks without the ratings that do not fit" in page
+    carol.post(address(job, "start/"), {"action": "import", "mapping": "", "fitting_only": "1"})
+    jobs.run_waiting()
+    job.refresh_from_db()
+    assert (job.state, job.created, job.ratings_added, job.ratings_left_out) == (State.DONE, 1, 1, 1)
+    done = text(carol, address(job))
+    assert ("Ratings added" in done, "a rating does not count" in done) == (True, True)
+
+
+def test_a_refused_file_of_a_known_tool_shows_its_reasons(project: Project, carol: Client) -> None:
+    job = uploaded(project, studio(ALL, response_1=""))
+    page = text(carol, address(job))
+    assert ("Recognised: Label Studio" in page, "data needs a prompt and a response" in page) == (True, True)
+
+
+def test_questions_are_mapped_to_attributes_on_the_page(project: Project, carol: Client) -> None:
+    job = uploaded(project, studio({f"My {key}": 4 for key in ATTRIBUTES}))
+    assert 'name="question:My helpfulness"' in text(carol, address(job))
+    page = text(carol, address(job), data={f"question:My {key}": key for key in ATTRIBUTES})
+    (mapping,) = re.findall(r'name="mapping" value="([^"]+)"', page)
+    carol.post(address(job, "start/"), {"action": "import", "mapping": html.unescape(mapping)})
+    jobs.run_waiting()
+    job.refresh_from_db()
+    assert (job.state, job.ratings_added) == (State.DONE, 1)
+
+
+def test_values_are_shown_before_columns_are_chosen(project: Project, carol: Client) -> None:
+    job = uploaded(project, b"User question,Answer A,Answer B,System A,System B\nName a prime.,7,8,m,n\n")
+    page = text(carol, address(job))
+    assert page.index("Name a prime.") < page.index('id="mapping"')
+    assert 'hx-trigger="change delay:600ms, submit"' in page
+    assert "The first tasks, as annotators see them" in page
+
+
+def test_names_of_columns_suggest_what_they_hold() -> None:
+    found = guessed(["User question", "Answer A", "Answer B", "System A", "System B"])
+    assert found["prompt"] == "User question"
+    assert [(one["text"], one["model"]) for one in found["responses"]] == [
+        ("Answer A", "System A"),
+        ("Answer B", "System B"),
+    ]

@@ -14,6 +14,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.test import APIClient
 
 from annotator.models import Import, Project, Task, User
+from annotator.web.lane_shares import GONE
 from tests.builders import ATTRIBUTES, label_row, make_task, pseudonym, rate, task_row
 from tests.conftest import Cast
 
@@ -118,6 +119,28 @@ def test_bad_rows_are_named_and_good_ones_go_in(carol: APIClient) -> None:
     answer = sent(carol, LINES + bad + b"{\n").json()
     assert (answer["created"], [row["line"] for row in answer["rejected"]]) == (2, [3, 4])
     assert set(answer["rejected"][0]) == {"line", "error"}
+
+
+def test_an_import_that_takes_too_long_ends_and_says_where_it_has_time(
+    carol: APIClient, settings: LazySettings
+) -> None:
+    settings.IMPORT_SECONDS = -1
+    answer = sent(carol, LINES)
+    assert (answer.status_code, answer.json()["code"]) == (413, "took_too_long")
+    assert "`import-jobs/`" in answer.json()["detail"]
+
+
+def test_an_import_ends_after_the_batch_in_which_its_sender_has_gone(
+    carol: APIClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("annotator.importing.batches.BATCH", 50)
+    looks = iter(range(1_000_000))
+    rows = b"".join(json.dumps(task_row(f"t{number}")).encode() + b"\n" for number in range(4_000))
+    gone: dict[str, Any] = {GONE: lambda: next(looks) > 4}
+    answer = sent(carol, rows, **gone)
+    assert (answer.status_code, answer.json()["code"]) == (400, "sender_gone")
+    assert 0 < Task.objects.count() < 4_000
+    assert Import.objects.get().created == Task.objects.count()
 
 
 @pytest.mark.parametrize("value", ["1", "true", "yes"])

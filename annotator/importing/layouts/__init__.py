@@ -150,7 +150,7 @@ def _unknown(_raw: RawRow, values: dict[str, Any], _rules: Rules) -> FlatRow:
     missing = [name for name in ("prompt", "response") if name not in values]
     if len(missing) == 1:
         raise BadRow(f"the field {missing[0]} is missing: {what}", missing[0])
-    raise BadRow(f"the columns of the row are not known: {what}")
+    raise BadRow(f"the columns of the row are not known: {what}", next(iter(missing), ""))
 
 
 def _same_prompt(first: FlatRow, second: FlatRow) -> bool:

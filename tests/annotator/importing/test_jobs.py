@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 
 from annotator.background import heartbeats, messages
 from annotator.background.heartbeats import NoWorker, QueueHealth
-from annotator.importing import batches, jobs, samples, withdrawal
+from annotator.importing import batches, import_rows, jobs, samples, withdrawal
 from annotator.importing.jobs import AlreadyEnded, EmptyFile, NotStartable, TooManyFiles, uploads, work
 from annotator.importing.mappings import MissingColumn, read_mapping
 from annotator.models import AuditEntry, Import, ImportJob, Project, Task, User
@@ -25,6 +25,7 @@ from annotator.storage import artifacts, disk_space
 from annotator.storage.disk_space import DiskNearlyFull
 from tests.builders import NOW, json_lines, label_row, make_member, make_project, make_user, task_row
 from tests.celery_workers import wait_for, worker
+from tests.shared_data import needs_shared, shared
 
 State = ImportJob.State
 PAIR = read_mapping({"prompt": "question", "responses": [{"text": "answer_1"}, {"text": "answer_2"}]})
@@ -594,3 +595,23 @@ def test_a_job_that_ended_is_forgotten_after_a_month(project: Project) -> None:
     assert job.finished_at is not None
     jobs.sweep(now=job.finished_at + timedelta(days=31))
     assert not ImportJob.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=needs_shared(name))
+        for name in ("oasst_tasks.jsonl", "rewardbench_rows.jsonl", "llm_judge_ratings.jsonl", "span_feedback.jsonl")
+    ],
+)
+def test_a_job_comes_to_what_a_call_comes_to(project: Project, name: str) -> None:
+    content = shared(name).read_bytes()
+    job = worked(started(project, content))
+    called = import_rows(make_project("other"), io.BytesIO(content), now=NOW)
+    assert (*counts(job), job.ratings_added) == (
+        called.created,
+        called.existing,
+        called.rejected_total,
+        called.ratings_added,
+    )
+    assert job.error == ""

@@ -20,6 +20,7 @@ def lineage(model: RewardModel) -> dict[str, Any]:
     run, manifest = model.run, model.manifest
     return {
         "snapshot": run.snapshot.content_hash if run.snapshot else manifest.get("snapshot", ""),
+        "rubric": run.snapshot.manifest.get("rubric", {}) if run.snapshot else {},
         "config_hash": run.config_hash,
         "code_version": run.code_version,
         "template_hash": manifest.get("template_hash", ""),
@@ -30,6 +31,13 @@ def lineage(model: RewardModel) -> dict[str, Any]:
         "parent": model.parent.version if model.parent else None,
         "files": manifest.get("files", {}),
     }
+
+
+def rubric_in_words(model: RewardModel) -> str:
+    """Returns the versions of the rubric that the model's labels were made under; empty for models of before."""
+    versions: dict[str, int] = lineage(model)["rubric"].get("labels_by_version", {})
+    labels = (_("version %(version)s: %(labels)s labels") % {"version": v, "labels": n} for v, n in versions.items())
+    return "; ".join(labels)
 
 
 def rendering(model: RewardModel) -> str:

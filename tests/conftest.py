@@ -21,7 +21,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 from annotator.assignment import task_choice
 from annotator.background import messages
 from annotator.models import Membership, Project, Role, User
-from annotator.models.rubric import attributes_of
+from annotator.models.rubric import attributes_by_version
 from tests import builders, emptying
 from tests.insertions import insert
 
@@ -177,5 +177,5 @@ def german() -> Iterator[Mapping[str, str]]:
 def _anew(settings: LazySettings, tmp_path: Path) -> None:
     """What one test leaves in the process or on the disk is not what the next one finds."""
     settings.ARTIFACTS = tmp_path / "artifacts"
-    attributes_of.cache_clear()
+    attributes_by_version.cache_clear()
     messages._hung_until = -math.inf  # whoever waited for Redis in vain in one test has not in the next one

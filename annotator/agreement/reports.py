@@ -134,7 +134,7 @@ def report(project: Project, *, now: datetime, pairs_of: User | None = None) -> 
     counted = _Counted(tables, standing, _intervals(project, columns))
     return Report(
         selections=_kappas(counted),
-        closeness=_closeness(tables, columns, project.every_scale()),
+        closeness=_closeness(tables, columns, project.scales_ever()),
         preference=_preferences(counted),
         ranking=_rankings(counted),
         safety=_safety(counted),

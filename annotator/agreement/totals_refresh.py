@@ -132,15 +132,12 @@ def _state(project: Project) -> AgreementState | None:
 
 
 def _attributes(project: Project) -> list[str]:
-    """Reads the keys of the rubric's attributes from the database: a process's copy in memory may be a minute old."""
-    rated = Attribute.objects.filter(rubric=project.rubric_id)
-    # Those of responses first: *response* comes before *segment*.
-    return list(rated.order_by("scope", "position").values_list("key", flat=True))
+    """Returns all attributes that anybody was ever asked by: what was rated under an earlier version counts as well."""
+    return [*(one.key for one in project.attributes_ever()), *_aspects(project)]
 
 
 def _aspects(project: Project) -> tuple[str, ...]:
-    rated = Attribute.objects.filter(rubric=project.rubric_id, scope=Attribute.Scope.SEGMENT)
-    return tuple(rated.order_by("position").values_list("key", flat=True))
+    return tuple(one.key for one in project.attributes_ever(Attribute.Scope.SEGMENT))
 
 
 def _forget(project: Project) -> None:

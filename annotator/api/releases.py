@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
+from annotator.api.fields import WholeNumberField
 from annotator.api.idempotency import Idempotent
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.resources import Resource
@@ -56,6 +57,7 @@ class ReleaseSerializer(ModelSerializer[Release]):
             "limits",
             "notes",
             "leave_out_failing",
+            "rubric_version",
             "rows_expected",
             "rows_done",
             "bytes_done",
@@ -81,6 +83,9 @@ class ParticularsSerializer(serializers.Serializer[Any]):
     notes = serializers.CharField(max_length=LONGEST_TEXT, default="", allow_blank=True)
     leave_out_failing = serializers.BooleanField(
         default=False, help_text="leave out tasks that fail a check, instead of refusing the release"
+    )
+    rubric_version = WholeNumberField(
+        default=None, allow_null=True, help_text="only labels and ratings made under it; null: all"
     )
 
 

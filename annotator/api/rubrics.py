@@ -90,6 +90,11 @@ class ChangeSerializer(serializers.Serializer[rubrics.Change]):
     complete = serializers.IntegerField(help_text="tasks whose labels stay")
     begun = serializers.IntegerField(help_text="tasks whose labels will hold what all of their annotations share")
     spread_attribute = serializers.CharField(help_text="decides on further annotators afterwards")
+    scored = serializers.DictField(
+        child=serializers.IntegerField(),
+        help_text="annotations with scores for each removed attribute, which exports keep, counted up to "
+        f"{rubrics.MOST_COUNTED:,}",
+    )
 
 
 class Rubrics(Idempotent, generics.GenericAPIView[Rubric]):

@@ -37,6 +37,16 @@ def pairs_of(ranking: Ranking) -> list[Pair]:
     return [(better, worse) for upper, lower in combinations(tiers(ranking), 2) for better in upper for worse in lower]
 
 
+def pairs_in_force(settled: Ranking | None, agreed: Iterable[Sequence[int]] | None) -> list[Pair] | None:
+    """Returns the pairs of the reviewer's ranking, else those on which the rankings agree; None if there are neither.
+
+    `agreed` is what PAIRS_IN_FORCE reads.
+    """
+    if settled:
+        return pairs_of(settled)
+    return None if agreed is None else [(better, worse) for better, worse in agreed]
+
+
 def agreed_pairs(rankings: Sequence[Ranking], agreed: Callable[[Sequence[int]], int | None]) -> tuple[Pair, ...]:
     """Returns the pairs on which the rankings agree, the better response first; tied pairs are left out.
 

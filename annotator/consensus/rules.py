@@ -51,7 +51,7 @@ class Rated:
     """One annotation, with its scores by response or segment, in sequences that are in the order of submission.
 
     Segments are those of a cut that all annotations of the task share. `aspects` are the attributes by which segments
-    were rated; one that a segment has no score of does not apply to it.
+    were rated; one that a segment has no score of does not apply to it. `version` is the rubric's.
     """
 
     annotation: int
@@ -60,6 +60,7 @@ class Rated:
     safe: Mapping[int, bool] = field(default_factory=dict)
     ranking: Ranking | None = None
     aspects: tuple[str, ...] = ()
+    version: int = 1
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Outcome:
 
     `kept` holds ids of annotations. `spread` is taken over the kept annotations, `spread_of_all` over all of them.
     `preference` compares the two responses of a task; for a task with more responses, `pairs` holds the pairs on
-    which the rankings agree, the better response first.
+    which the rankings agree, the better response first. `version` is the newest version of the rubric among the kept.
     """
 
     kept: tuple[int, ...]
@@ -82,6 +83,7 @@ class Outcome:
     dropped_because: str
     pairs: tuple[Pair, ...] = ()
     aspects: tuple[str, ...] = ()
+    version: int = 1
 
 
 def spread(rated: Sequence[Rated], attribute: str, share: float = 0.0) -> int | None:
@@ -261,6 +263,7 @@ def outcome(rated: Sequence[Rated], rules: Rules) -> Outcome:
         # Each pair of a ranking is settled by the rules for a preference.
         pairs=agreed_pairs(rankings, lambda strengths: agreed_preference(strengths, rules)),
         aspects=shared_aspects(kept),
+        version=max((rating.version for rating in kept), default=1),
     )
 
 

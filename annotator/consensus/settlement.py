@@ -119,8 +119,8 @@ def _ask_for_review(task: Task, standing: Standing, result: Outcome | None, rule
 # In the order of submission. What was submitted at one moment, as ratings of a file that does not say when, is ordered
 # by what it says: the order of the file's rows decides nothing. Read at every submission, hence a plan for one task.
 _STANDINGS = """
-SELECT s.task_id, s.id, s.slot, s.state, a.id, a.preference, a.ranking, a.aspects, r.response_id, r.scores, r.safe,
-    r.segment_scores, r.cut,
+SELECT s.task_id, s.id, s.slot, s.state, a.id, a.preference, a.ranking, a.aspects, a.rubric_version,
+    r.response_id, r.scores, r.safe, r.segment_scores, r.cut,
     (SELECT c.dropped_because FROM annotator_consensus c WHERE c.task_id = s.task_id)
 FROM annotator_assignment s
 LEFT JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current AND s.counts
@@ -148,6 +148,7 @@ def standings(task_ids: Sequence[int]) -> dict[int, Standing]:
         preference,
         ranking,
         aspects,
+        version,
         response,
         scores,
         safe,
@@ -162,7 +163,8 @@ def standings(task_ids: Sequence[int]) -> dict[int, Standing]:
             standing.held += slot is not None
             standing.done += slot is not None and state == "submitted"
             if annotation:
-                standing.rated.append(Rated(annotation, {}, preference, {}, _parsed(ranking), tuple(aspects)))
+                rated = Rated(annotation, {}, preference, {}, _parsed(ranking), tuple(aspects), version)
+                standing.rated.append(rated)
                 # What counts without a slot is an imported preference: the database refuses anything else.
                 standing.compared += standing.rated[-1:] if slot is None else []
         if response:
@@ -279,17 +281,19 @@ ON CONFLICT (task_id) DO UPDATE SET kept = excluded.kept, annotators = excluded.
 # A label that stays what it was keeps its time: it is no news to retraining, nor to `since` exports.
 _WRITE_LABELS = Statement("""
 INSERT INTO annotator_label AS l
-    (project_id, response_id, source, scores, means, aspects, segment_scores, segment_means, cut, made_at)
+    (project_id, response_id, source, scores, means, aspects, segment_scores, segment_means, cut, rubric_version,
+    made_at)
 SELECT %(project)s, response, 'consensus', scores, means, coalesce(aspects, '{}'), segment_scores, segment_means, cut,
-    %(now)s
+    rubric_version, %(now)s
 FROM jsonb_to_recordset(%(rows)s) AS x (
-    response bigint, scores jsonb, means jsonb, aspects text[], segment_scores jsonb, segment_means jsonb, cut jsonb
+    response bigint, scores jsonb, means jsonb, aspects text[], segment_scores jsonb, segment_means jsonb, cut jsonb,
+    rubric_version smallint
 )
 ON CONFLICT (response_id, source) DO UPDATE SET scores = excluded.scores, means = excluded.means,
     aspects = excluded.aspects, segment_scores = excluded.segment_scores, segment_means = excluded.segment_means,
-    cut = excluded.cut, made_at = excluded.made_at
-WHERE (l.means, l.aspects, l.segment_means, l.cut)
-    IS DISTINCT FROM (excluded.means, excluded.aspects, excluded.segment_means, excluded.cut)
+    cut = excluded.cut, rubric_version = excluded.rubric_version, made_at = excluded.made_at
+WHERE (l.means, l.aspects, l.segment_means, l.cut, l.rubric_version)
+    IS DISTINCT FROM (excluded.means, excluded.aspects, excluded.segment_means, excluded.cut, excluded.rubric_version)
 """)
 
 
@@ -323,6 +327,7 @@ def label_rows(outcome: Outcome, cuts: Mapping[int, Cut]) -> Iterator[dict[str, 
         if isinstance(response, tuple):
             continue
         row = {"response": response, "scores": outcome.labels[response], "means": means}
+        row["rubric_version"] = outcome.version
         if outcome.aspects and (indexes := segments.get(response)):
             for name, values in (("segment_means", outcome.means), ("segment_scores", outcome.labels)):
                 row[name] = [[values[response, i].get(aspect) for aspect in outcome.aspects] for i in sorted(indexes)]

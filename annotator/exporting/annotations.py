@@ -4,20 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Case, F, Func, JSONField, Max, OuterRef, QuerySet, Subquery, Value, When
+from django.db.models import Case, Count, F, Func, JSONField, Max, OuterRef, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
 
-from annotator.exporting.columns import (
-    BOOLEAN,
-    INTEGER,
-    NUMBER,
-    TEXT,
-    TIME,
-    Row,
-    Type,
-    counted_ratings,
-    current_ratings,
-)
+from annotator.exporting.columns import BOOLEAN, INTEGER, JSON, NUMBER, TEXT, TIME, Row, Type
 from annotator.exporting.copied import Lines, copied, moment, named_tiers, numbers_object, response_name
 from annotator.exporting.filters import Filters
 from annotator.models import Annotation, Project, Rating, Response, Verdict
@@ -28,6 +18,7 @@ _OF_ANNOTATION = {
     "justification": TEXT,
     "active_seconds": NUMBER,
     "guideline_version": INTEGER,
+    "rubric_version": INTEGER,
     "origin": TEXT,
     "submitted_at": TIME,
     "counts": BOOLEAN,
@@ -36,60 +27,70 @@ _OF_ANNOTATION = {
 }
 
 _WRITTEN = ("domain", "language", "feedback", "edit", "edit_summary")
+_ANSWERS: Mapping[str, Type] = {"checks": [TEXT], "confidence": INTEGER, "safe": BOOLEAN, "unsafe_category": TEXT}
 
 
 def annotation_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Lines:
     """Reads a row for each annotation and response, with ids as imported and pseudonyms of the raters.
 
-    `counts` is false for annotations that a reviewer has rejected, for the work of excluded annotators, and for
-    annotations that are `extra` because their task had no slot left. `verdict` is the reviewer's. `ranking` is the
-    annotation's, in tiers, the best first.
+    An annotation that rates no response, such as a bare preference, has one row without a response. `scores` are what
+    was asked under `rubric_version`. `counts` is false for annotations that a reviewer has rejected, for the work of
+    excluded annotators, and for annotations that are `extra` because their task had no slot left. `verdict` is the
+    reviewer's. `ranking` is the annotation's, in tiers, the best first.
     """
-    by_segments = bool(project.aspects())
-    ratings = filters.of_time(current_ratings(project, filters, unseen), "annotation__submitted_at")
-    rows = ratings.order_by("response__task", "annotation", "response__position").values_list(
-        "response__task__external_id",
-        response_name("response__"),
-        name_of("annotation__assignment__annotator", "response__task__project"),
-        "annotation__revision",
-        numbers_object("scores", project.attribute_keys()),
-        "checks",
-        "confidence",
-        "safe",
-        "unsafe_category",
-        "response__position",
-        *_of_annotation("annotation__"),
-        named_tiers("annotation__ranking"),
-        "annotation__domain",
-        "annotation__language",
-        "feedback",
-        "edit",
-        "edit_summary",
-        *(_OF_SEGMENTS.values() if by_segments else ()),
+    response = "ratings__response__"
+    annotations = _annotations(project, filters).exclude(assignment__task__in=unseen)
+    rows = annotations.order_by("assignment__task", "pk", f"{response}position").values_list(
+        "assignment__task__external_id",
+        Case(When(ratings__isnull=False, then=response_name(response))),
+        name_of("assignment__annotator", "assignment__task__project"),
+        "revision",
+        numbers_object("ratings__scores", filters.keys(project)),
+        *(f"ratings__{name}" for name in _ANSWERS),
+        f"{response}position",
+        *_of_annotation(),
+        named_tiers("ranking"),
+        "domain",
+        "language",
+        "ratings__feedback",
+        "ratings__edit",
+        "ratings__edit_summary",
+        "assignment__task__metadata",
+        *(["ratings__response__metadata"] if filters.for_manager else ()),
+        *(_OF_SEGMENTS.values() if filters.aspects(project) else ()),
     )
-    return copied(project, rows, list(annotation_columns(project)), task="response__task", among=filters.among)
+    names = list(annotation_columns(project, filters))
+    return copied(project, rows, names, task="assignment__task", among=filters.among)
 
 
-def _of_annotation(path: str) -> list[Any]:
-    """Returns the columns of `_OF_ANNOTATION`; `path` leads from a row to its annotation, such as "annotation__"."""
-    verdicts = Verdict.objects.filter(assignment=OuterRef(f"{path}assignment")).order_by("-pk")
-    written = ("preference", "justification", "active_seconds", "guideline_version", "origin")
+def _annotations(project: Project, filters: Filters) -> QuerySet[Annotation]:
+    current = Annotation.objects.current().filter(assignment__task__project=project)
+    of_tasks = filters.of_tasks(filters.of_versions(current), project, "assignment__task__")
+    annotations: QuerySet[Annotation] = filters.of_time(of_tasks, "submitted_at")
+    return annotations
+
+
+def _of_annotation() -> list[Any]:
+    """Returns the columns of `_OF_ANNOTATION`."""
+    verdicts = Verdict.objects.filter(assignment=OuterRef("assignment")).order_by("-pk")
+    written = ("preference", "justification", "active_seconds", "guideline_version", "rubric_version", "origin")
     return [
-        *(F(f"{path}{name}") for name in written),
-        moment(f"{path}submitted_at"),
-        F(f"{path}assignment__counts"),
+        *map(F, written),
+        moment("submitted_at"),
+        F("assignment__counts"),
         Coalesce(Subquery(verdicts.values("decision")[:1]), Value("")),
-        F(f"{path}assignment__extra"),
+        F("assignment__extra"),
     ]
 
 
 _COMMENTS = """(SELECT json_agg(json_build_object('start', c->0, 'end', c->1, 'text', c->2) ORDER BY place)
     FROM jsonb_array_elements(%(expressions)s) WITH ORDINALITY AS given (c, place))"""
+_CUT = Coalesce("ratings__cut", "ratings__response__segments")
 _OF_SEGMENTS: Mapping[str, Any] = {
-    "segments": Case(When(segment_scores__isnull=False, then=Coalesce("cut", "response__segments"))),
-    "aspects": "annotation__aspects",
-    "segment_scores": "segment_scores",
-    "comments": Func(F("comments"), template=_COMMENTS, output_field=JSONField()),
+    "segments": Case(When(ratings__segment_scores__isnull=False, then=_CUT)),
+    "aspects": F("aspects"),
+    "segment_scores": F("ratings__segment_scores"),
+    "comments": Func(F("ratings__comments"), template=_COMMENTS, output_field=JSONField()),
 }
 _TYPES_OF_SEGMENTS: Mapping[str, Type] = {
     "segments": [[INTEGER]],
@@ -100,65 +101,69 @@ _TYPES_OF_SEGMENTS: Mapping[str, Type] = {
 """Only of projects that rate segments: ranges, the aspects, scores [segments][aspects], and comments on characters."""
 
 
-def annotation_columns(project: Project) -> Mapping[str, Type]:
-    scores = dict.fromkeys(project.attribute_keys(), INTEGER)
+def annotation_columns(project: Project, filters: Filters) -> Mapping[str, Type]:
+    scores = dict.fromkeys(filters.keys(project), INTEGER)
     head: dict[str, Type] = {"task": TEXT, "response": TEXT, "annotator": TEXT, "revision": INTEGER, "scores": scores}
-    answers: dict[str, Type] = {"checks": [TEXT], "confidence": INTEGER, "safe": BOOLEAN, "unsafe_category": TEXT}
     return {
         **head,
-        **answers,
+        **_ANSWERS,
         "position": INTEGER,
         **_OF_ANNOTATION,
         "ranking": [[TEXT]],
         **dict.fromkeys(_WRITTEN, TEXT),
-        **(_TYPES_OF_SEGMENTS if project.aspects() else {}),
+        "metadata": JSON,
+        **({"response_metadata": JSON} if filters.for_manager else {}),
+        **(_TYPES_OF_SEGMENTS if filters.aspects(project) else {}),
     }
 
 
 def count_ratings(project: Project, filters: Filters) -> int:
-    return int(counted_ratings(project, filters).count())
+    # The join counts an annotation without a rating once, as the layout does.
+    return int(_annotations(project, filters).aggregate(rows=Count("pk"), ratings=Count("ratings"))["rows"])
 
 
 def wide_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[Row]:
     """Yields a row for each annotation, with a column for each attribute of each response, such as helpfulness_1.
 
-    Responses count from 1, as they were imported.
+    Responses count from 1, as they were imported. A bare preference has no columns of responses.
     """
-    of_tasks = filters.of_tasks(Annotation.objects.current(), project, "assignment__task__")
-    annotations = filters.of_time(of_tasks, "submitted_at").filter(assignment__task__project=project)
     ratings = Rating.objects.filter(annotation=OuterRef("pk")).order_by("response__position")
-    said = [F("response__position"), response_name("response__"), numbers_object("scores", project.attribute_keys())]
+    said = [F("response__position"), response_name("response__"), numbers_object("scores", filters.keys(project))]
+    said += [F("response__metadata")] if filters.for_manager else []
     by_response = Func(*said, function="json_build_array", output_field=JSONField())
     rows = (
-        annotations.exclude(assignment__task__in=unseen)
+        _annotations(project, filters)
+        .exclude(assignment__task__in=unseen)
         .order_by("assignment__task", "pk")
         .values_list(
             "assignment__task__external_id",
             name_of("assignment__annotator", "assignment__task__project"),
             "revision",
-            *_of_annotation(""),
+            *_of_annotation(),
             named_tiers("ranking"),
+            "assignment__task__metadata",
             ArraySubquery(ratings.values_list(by_response)),
         )
     )
-    names = ["task", "annotator", "revision", *_OF_ANNOTATION, "ranking", "ratings"]
+    names = ["task", "annotator", "revision", *_OF_ANNOTATION, "ranking", "metadata", "ratings"]
     for row in copied(project, rows, names, task="assignment__task", among=filters.among):
-        if ratings := row.pop("ratings"):
-            for position, response, scores in ratings:
-                row[f"response_{position + 1}"] = response
-                row |= {f"{key}_{position + 1}": score for key, score in scores.items()}
-            yield row
+        for position, response, scores, *metadata in row.pop("ratings"):
+            row[f"response_{position + 1}"] = response
+            row |= {f"response_{position + 1}_metadata": of_response for of_response in metadata}
+            row |= {f"{key}_{position + 1}": score for key, score in scores.items()}
+        yield row
 
 
-def wide_columns(project: Project) -> Mapping[str, Type]:
+def wide_columns(project: Project, filters: Filters) -> Mapping[str, Type]:
     last = Response.objects.filter(task__project=project).aggregate(last=Max("position"))["last"]
     of_responses: dict[str, Type] = {}
     for number in range(1, (last or 0) + 2):
         of_responses[f"response_{number}"] = TEXT
-        of_responses |= {f"{key}_{number}": INTEGER for key in project.attribute_keys()}
+        of_responses |= {f"response_{number}_metadata": JSON} if filters.for_manager else {}
+        of_responses |= {f"{key}_{number}": INTEGER for key in filters.keys(project)}
     head = {"task": TEXT, "annotator": TEXT, "revision": INTEGER}
-    return {**head, **of_responses, **_OF_ANNOTATION, "ranking": [[TEXT]]}
+    return {**head, **of_responses, **_OF_ANNOTATION, "ranking": [[TEXT]], "metadata": JSON}
 
 
 def count_annotations(project: Project, filters: Filters) -> int:
-    return int(counted_ratings(project, filters).values("annotation").distinct().count())
+    return int(_annotations(project, filters).count())

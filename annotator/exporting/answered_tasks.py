@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from annotator.consensus.rankings import Pair, pairs_of, ranking_of, ranks_of
+from annotator.consensus.rankings import Pair, pairs_in_force, ranking_of, ranks_of
 from annotator.exporting.selections import Selection
 from annotator.exporting.task_lines import Reading, task_lines
 from annotator.models import TIE
-from annotator.models.label import IN_FORCE_OF_RESPONSE
+from annotator.models.label import IN_FORCE_OF_RESPONSE, PAIRS_IN_FORCE, PREFERENCE_IN_FORCE
 
 # Named tuples: of each task a dozen of these are made, and a frozen dataclass takes several times as long to make.
 
@@ -63,9 +63,9 @@ class AnsweredTask(NamedTuple):
 
 
 # One JSON value for each task takes less time to send and to decode than a row of columns.
-_ROW = """json_build_array(t.id, t.external_id, {conversation}, t.prompt_hash, t.language, {metadata},
-    t.imported_preference, c.preference, c.pairs, coalesce(c.dropped_because, '') <> '', a.preference, a.ranking,
-    responses.listed, {votes})"""
+_ROW = f"""json_build_array(t.id, t.external_id, {{conversation}}, t.prompt_hash, t.language, {{metadata}},
+    {PREFERENCE_IN_FORCE}, {PAIRS_IN_FORCE}, a.ranking, coalesce(c.dropped_because, '') <> '',
+    responses.listed, {{votes}})"""
 _RESPONSES = """json_agg(
     json_build_array(r.id, r.external_id, r.position, r.model, {text}, {means}, {kept}) ORDER BY r.position
 ) AS listed"""
@@ -126,10 +126,7 @@ def _reading(depth: Depth) -> Reading:
 
 
 def _task(row: Sequence[Any]) -> AnsweredTask:
-    pk, name, conversation, prompt_hash, language, metadata, imported, agreed, pairs, dropped, settled, ranking = row[
-        :12
-    ]
-    responses, votes = row[12:]
+    pk, name, conversation, prompt_hash, language, metadata, preference, pairs, ranking, dropped, responses, votes = row
     return AnsweredTask(
         pk=pk,
         name=name,
@@ -141,8 +138,8 @@ def _task(row: Sequence[Any]) -> AnsweredTask:
             Answer(pk, imported_id or str(position + 1), model, text, means or {}, feedback)
             for pk, imported_id, position, model, text, means, feedback in responses or ()
         ],
-        preference=_preference(settled, None if dropped else agreed, None if dropped else imported),
-        pairs=pairs_of(ranking) if ranking else None if dropped or pairs is None else [(a, b) for a, b in pairs],
+        preference=preference,
+        pairs=pairs_in_force(ranking, pairs),
         votes=[Vote(*vote) for vote in votes] if votes else (),
         dropped=dropped,
     )
@@ -152,12 +149,6 @@ def _metadata(text: str) -> dict[str, Any]:
     # The slower decoder keeps whole numbers of more than 64 bits as they are.
     metadata: dict[str, Any] = json.loads(text) if _LONG_NUMBER.search(text) else orjson.loads(text)
     return metadata
-
-
-def _preference(settled: int | None, agreed: int | None, imported: int | None) -> int | None:
-    """Returns the first that there is; None where it says that neither response is valid."""
-    strength = next((value for value in (settled, agreed, imported) if value is not None), None)
-    return strength if strength is not None and -3 <= strength <= 3 else None
 
 
 @dataclass(frozen=True)
@@ -170,10 +161,11 @@ class Compared:
     by: str
 
 
-def comparisons(task: AnsweredTask, attribute: str) -> list[Compared]:
+def comparisons(task: AnsweredTask, attributes: Sequence[str]) -> list[Compared]:
     """Returns the pairs that the task tells apart: by a ranking, else by its preference, else by labels.
 
-    Labels compare the `attribute`, as in arXiv 2406.08673, section 4. Ties make no pair.
+    Labels compare one attribute, as in arXiv 2406.08673, section 4: the first of `attributes` that two of them have, as
+    labels of an earlier version of the rubric may lack the one that decides today. Ties make no pair.
     """
     by_id = {answer.pk: answer for answer in task.responses}
     if task.pairs:
@@ -189,7 +181,14 @@ def comparisons(task: AnsweredTask, attribute: str) -> list[Compared]:
         first, second = task.responses
         pair = (first, second) if task.preference < 0 else (second, first)
         return [Compared(*pair, float(abs(task.preference)), "preference")]
-    rated = [answer for answer in task.responses if attribute in answer.means]
+    attribute, rated = next(
+        (
+            (key, rated)
+            for key in attributes
+            if len(rated := [answer for answer in task.responses if key in answer.means]) > 1
+        ),
+        ("", []),
+    )
     return [
         Compared(chosen, rejected, chosen.means[attribute] - rejected.means[attribute], "labels")
         for chosen in rated

@@ -30,8 +30,8 @@ def argilla_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> 
             }
 
 
-def argilla_columns(project: Project) -> Mapping[str, Type]:
-    questions = [f"{key}_{number}" for number in numbers(project) for key in project.attribute_keys()]
+def argilla_columns(project: Project, filters: Filters) -> Mapping[str, Type]:
+    questions = [f"{key}_{number}" for number in numbers(project) for key in filters.keys(project)]
     suggestions: Type = {
         **{question: {"value": INTEGER, "agent": TEXT} for question in questions},
         "preference": {"value": TEXT, "agent": TEXT},

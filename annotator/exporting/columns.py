@@ -9,9 +9,12 @@ from annotator.exporting.filters import Filters
 from annotator.models import Project, Rating
 
 Row = dict[str, Any]
-TEXT, INTEGER, NUMBER, BOOLEAN, TIME = "text", "integer", "number", "boolean", "time"
+TEXT, INTEGER, NUMBER, BOOLEAN, TIME, JSON = "text", "integer", "number", "boolean", "time", "json"
 Type = str | Sequence["Type"] | Mapping[str, "Type"]
-"""The type of a column: one of these words, [type] for a list, or {name: type} for an object."""
+"""The type of a column: one of these words, [type] for a list, or {name: type} for an object.
+
+JSON is an object of whatever names, which tables hold as a text.
+"""
 MESSAGES: Type = [{"role": TEXT, "content": TEXT}]
 
 
@@ -27,4 +30,4 @@ def counted_ratings(project: Project, filters: Filters) -> Any:
 
 def _ratings(project: Project, filters: Filters) -> Any:
     current = Rating.objects.filter(annotation__is_current=True, response__task__project=project)
-    return filters.of_tasks(current, project, "response__task__")
+    return filters.of_tasks(filters.of_versions(current, "annotation__"), project, "response__task__")

@@ -1,13 +1,15 @@
 """Which rows and fields an export takes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from django.db.models import Q, QuerySet
+from django.utils.timezone import make_aware
 
-from annotator.models import Label, Project, Task
+from annotator.models import Attribute, Label, Project, Task
 from annotator.projects import languages
 from annotator.search.criteria import of_import
 from annotator.web.query_parameters import BadParameter, Parameters, choice, number, text
@@ -22,7 +24,9 @@ class Filters:
 
     `since` and `until` are the moments between which a row was made, without `until` itself. `state`, `language` (a
     code) and `source` (the id of an import of the project) are those of the row's task, and `among` are ids of tasks.
-    `label_source` is where labels come from; only layouts of labels know it.
+    `label_source` is where labels come from; only layouts of labels know it. `rubric_versions` are those that what
+    people said was asked under; only layouts with scores know them. `for_manager` lets rows hold what may name the
+    model that wrote a response, which reviewers are not to know; the reader decides it, and no parameter.
     """
 
     since: datetime | None = None
@@ -32,6 +36,8 @@ class Filters:
     source: int | None = None
     among: Sequence[int] | None = None
     label_source: str = ""
+    rubric_versions: tuple[int, ...] = ()
+    for_manager: bool = False
 
     def restrict_tasks(self) -> bool:
         """Returns whether rows are left out because of their tasks."""
@@ -48,9 +54,22 @@ class Filters:
             wanted &= Q(**{f"{path}id__in": self.among})
         return rows.filter(wanted)
 
+    def of_versions(self, rows: QuerySet[Any], path: str = "") -> Any:
+        """Keeps the rows of the chosen versions; `path` leads from a row to what names its own."""
+        chosen = {f"{path}rubric_version__in": self.rubric_versions}
+        return rows.filter(**chosen) if self.rubric_versions else rows
+
+    def keys(self, project: Project) -> list[str]:
+        """Returns the attributes of responses that rows may have: those of the chosen versions, else of all."""
+        return [one.key for one in project.attributes_ever(versions=self.rubric_versions)]
+
+    def aspects(self, project: Project) -> list[Attribute]:
+        """Returns the attributes of segments that rows may have: those of the chosen versions, else of all."""
+        return project.attributes_ever(Attribute.Scope.SEGMENT, versions=self.rubric_versions)
+
     def of_labels(self, labels: QuerySet[Label]) -> QuerySet[Label]:
         """Keeps the labels that were made in the time, and come from where they should."""
-        in_time: QuerySet[Label] = self.of_time(labels, "made_at")
+        in_time: QuerySet[Label] = self.of_versions(self.of_time(labels, "made_at"))
         return in_time.filter(source=self.label_source) if self.label_source else in_time
 
     def of_time(self, rows: QuerySet[Any], field: str) -> Any:
@@ -62,7 +81,8 @@ class Filters:
         """Returns the filters in use, with times as texts."""
         times = {"since": self.since and self.since.isoformat(), "until": self.until and self.until.isoformat()}
         of_rows = {"state": self.state, "language": self.language, "source": self.source}
-        all_of_them = times | of_rows | {"label_source": self.label_source}
+        versions = {"rubric_version": ",".join(map(str, self.rubric_versions))}
+        all_of_them = times | of_rows | {"label_source": self.label_source} | versions
         return {name: value for name, value in all_of_them.items() if value}
 
     def as_parameters(self) -> dict[str, str]:
@@ -75,12 +95,13 @@ class Filters:
 
 EVERYTHING = Filters()
 PARAMETERS = {
-    "since": "only rows made at or after this time, such as 2026-01-31T12:00:00Z",
-    "until": "only rows made before this time",
+    "since": "only rows made at or after this time, such as 2026-01-31T12:00:00Z, or since the beginning of this day",
+    "until": "only rows made before this time, or until the end of this day",
     "state": f"only rows of tasks that are {' or '.join(STATES)}",
     "language": "only rows of tasks in this language, by its code or English name",
     "source": "only rows of tasks from the import with this id",
     "label_source": f"only labels that are {' or '.join(Label.Source.values)}; for layouts of labels",
+    "rubric_version": "only what was rated under this version of the rubric, by its attributes; for layouts of scores",
     "fields": "only these fields of each row, such as prompt,response, in this order",
 }
 """The names and meanings of what `filters_from` and `fields_from` read."""
@@ -92,13 +113,19 @@ def filters_from(parameters: Parameters) -> Filters:
     if language and not languages.code_of(language):
         raise BadParameter("language", "Write a language's code, such as de, or its English name.")
     return Filters(
-        since=_moment(parameters, "since"),
-        until=_moment(parameters, "until"),
+        since=_moment(parameters, "since", of_day=beginning_of),
+        until=_moment(parameters, "until", of_day=end_of),
         state=choice(parameters, "state", ["", *STATES], default=""),
         language=languages.code_of(language),
         source=number(parameters, "source"),
         label_source=choice(parameters, "label_source", ["", *Label.Source.values], default=""),
+        rubric_versions=_versions(parameters),
     )
+
+
+def _versions(parameters: Parameters) -> tuple[int, ...]:
+    version = number(parameters, "rubric_version")
+    return () if version is None else (version,)
 
 
 def fields_from(parameters: Parameters) -> tuple[str, ...]:
@@ -107,13 +134,28 @@ def fields_from(parameters: Parameters) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name))
 
 
-def _moment(parameters: Parameters, name: str) -> datetime | None:
-    """Reads a time, in UTC where it names no offset."""
+def beginning_of(day: date | None) -> datetime | None:
+    """Returns the moment at which a day begins where the reader is."""
+    return make_aware(datetime.combine(day, time.min)) if day else None
+
+
+def end_of(day: date | None) -> datetime | None:
+    """Returns the moment at which a day is over, so that the day is part of what ends there.
+
+    It is None for the end of the calendar too.
+    """
+    return None if day is None or day == date.max else beginning_of(day + timedelta(days=1))
+
+
+def _moment(parameters: Parameters, name: str, *, of_day: Callable[[date], datetime | None]) -> datetime | None:
+    """Reads a day, or a time, which is in UTC where it names no offset."""
     written = text(parameters, name)
     if not written:
         return None
+    with suppress(ValueError):
+        return of_day(date.fromisoformat(written))
     try:
         moment = datetime.fromisoformat(written)
         return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
-        raise BadParameter(name, "Write a time like 2026-01-31T12:00:00Z.") from None
+        raise BadParameter(name, "Write a day like 2026-01-31, or a time like 2026-01-31T12:00:00Z.") from None

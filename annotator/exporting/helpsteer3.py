@@ -28,7 +28,7 @@ _PAIR = ("response1", "response2")
 def helpsteer3_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[Row]:
     """Yields a row for each task of two responses with a preference, and for each that came with feedback."""
     depth = Depth(votes=True, written=project.ask_feedback, metadata=True, kept=_has_come(project))
-    for task, names in _shaped(project, _tasks(project, filters).without(unseen), depth):
+    for task, names in _shaped(_tasks(project, filters, depth).without(unseen), depth):
         yield {
             "domain": _most_named([vote.domain for vote in task.votes]) or str(task.metadata.get("domain", "")),
             "language": _most_named([vote.language for vote in task.votes]) or _language(task),
@@ -39,7 +39,7 @@ def helpsteer3_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -
         }
 
 
-def helpsteer3_columns(project: Project) -> Mapping[str, Type]:
+def helpsteer3_columns(project: Project, _filters: Filters) -> Mapping[str, Type]:
     by_people: Type = [{"score": INTEGER, "reasoning": TEXT, "feedback1": TEXT, "feedback2": TEXT}]
     head: dict[str, Type] = {"domain": TEXT, "language": TEXT, "context": MESSAGES, "response1": TEXT}
     preferences = {**head, "response2": TEXT, "overall_preference": INTEGER, "individual_preference": by_people}
@@ -52,7 +52,7 @@ def helpsteer3_columns(project: Project) -> Mapping[str, Type]:
 
 def count_helpsteer3(project: Project, filters: Filters) -> int:
     depth = Depth(texts=False, metadata=True, kept=_has_come(project))
-    return sum(1 for _ in _shaped(project, _tasks(project, filters), depth))
+    return sum(1 for _ in _shaped(_tasks(project, filters, depth), depth))
 
 
 def _has_come(project: Project) -> bool:
@@ -60,12 +60,12 @@ def _has_come(project: Project) -> bool:
     return Import.objects.filter(project=project, layouts__contains=["helpsteer3"]).exists()
 
 
-def _tasks(project: Project, filters: Filters) -> Selection:
-    selected = preferred_or_kept_tasks if _has_come(project) else preferred_tasks
+def _tasks(project: Project, filters: Filters, depth: Depth) -> Selection:
+    selected = preferred_or_kept_tasks if depth.kept else preferred_tasks
     return selected(project, filters)
 
 
-def _shaped(project: Project, tasks: Selection, depth: Depth) -> Iterator[tuple[AnsweredTask, Sequence[str]]]:
+def _shaped(tasks: Selection, depth: Depth) -> Iterator[tuple[AnsweredTask, Sequence[str]]]:
     """Yields the tasks about which something has been said, with the fields of their responses."""
     for task in answered_tasks(tasks, depth):
         names = _names(task)

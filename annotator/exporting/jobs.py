@@ -30,7 +30,7 @@ from annotator.db import locks
 from annotator.db.clock import database_now
 from annotator.exporting.filters import Filters, filters_from
 from annotator.exporting.previews import preview
-from annotator.exporting.rows import chosen_columns, content, for_audit, require_allowed
+from annotator.exporting.rows import chosen_columns, content, for_audit, for_reader, require_allowed
 from annotator.models import ExportJob, Project, User
 from annotator.refusals import Refusal
 from annotator.search.criteria import TooBroad
@@ -77,13 +77,13 @@ def request(
     """Has the light worker write an export to a file for the person `by`.
 
     Raises:
-        UnknownExport, UnknownField, NoLabels, ForManagers: As for `export`.
+        UnknownExport, UnknownField, NoLabels, NoRubricVersion, ForManagers: As for `export`.
         TooManyFiles: The person has too many files already.
         DiskNearlyFull, ForeignArtifacts: There is no room for it, or the folder is not this installation's.
         NoWorker: Nobody listens to the queue `light`.
     """
     require_allowed(project, layout=layout, format=format, filters=filters, by=by)
-    chosen_columns(project, layout, format, fields)
+    chosen_columns(project, layout, format, filters, fields)
     artifacts.require_ours()
     disk_space.require_room()
     if ExportJob.objects.with_file().filter(project=project, requested_by=by).count() >= MOST_WITH_FILE:
@@ -255,9 +255,9 @@ def _parts(job: ExportJob, pulse: Pulse) -> Generator[bytes]:
     if not access.reviewed_projects(reader).filter(pk=project.pk).exists():
         raise NoFile(_NO_READER)
     chosen: dict[str, Any] = {"layout": job.layout, "format": job.format, "by": reader}
-    chosen["filters"] = filters_from(job.filters)
+    chosen["filters"] = for_reader(filters_from(job.filters), project, reader)
     require_allowed(project, **chosen)
-    columns = chosen_columns(project, job.layout, job.format, job.fields)
+    columns = chosen_columns(project, job.layout, job.format, chosen["filters"], job.fields)
     with suppress(TooBroad):
         _owned(job).update(rows_expected=preview(project, **chosen, fields=job.fields).rows)
     yield from content(project, columns, **chosen, gzip=job.gzip, fields=job.fields, on_row=pulse.count)

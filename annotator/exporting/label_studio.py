@@ -30,14 +30,14 @@ _ROW = f"""concat('{{"{CONVERSATION}":', t.conversation, responses.texts,
 _RESPONSES = """
     string_agg(concat(',"response_', r.position + 1, '":', to_json(r.text)), '' ORDER BY r.position) AS texts,
     string_agg(concat(r.id, chr(31), r.position + 1), chr(31) ORDER BY r.position) AS numbers"""
-_ANNOTATIONS = "n.submitted_at, n.preference, n.justification, n.active_seconds"
+_ANNOTATIONS = "n.submitted_at, n.preference, n.justification, n.active_seconds, n.rubric_version"
 _RATINGS = """
     SELECT n.task_id, string_agg(concat(
         y.name, chr(31), n.preference, chr(31),
         CASE WHEN n.justification <> '' THEN to_json(n.justification)::text END, chr(31),
         n.active_seconds, chr(31), g.scores
     ), chr(30) ORDER BY n.id) AS listed
-    FROM annotations n JOIN (
+    FROM annotations n LEFT JOIN (
         SELECT annotation_id, string_agg(concat(response_id, chr(31), scores), chr(31)) AS scores FROM annotator_rating
         WHERE annotation_id = ANY(ARRAY(SELECT id FROM annotations)) GROUP BY annotation_id
     ) g ON g.annotation_id = n.id
@@ -46,21 +46,23 @@ _RATINGS = """
 
 
 def label_studio_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Lines:
-    """Reads a row for each task that has been rated: its texts as data, and what each annotator said as results.
+    """Reads a row for each task with an annotation: its texts as data, and what each annotator said as results.
 
     Stars count from 1, as the levels do on pages.
     """
-    return Lines(map(_Lines(project.attribute_keys()).line, _rated(project, filters, unseen)))
+    return Lines(map(_Lines(filters.keys(project)).line, _rated(project, filters, unseen)))
 
 
 def _rated(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[bytes]:
     within, times = in_time("n.submitted_at", filters)
+    if filters.rubric_versions:
+        within, times = f"{within} AND n.rubric_version = ANY(%s)", [*times, list(filters.rubric_versions)]
     ratings = (_RATINGS.format(within=within), times)
     tasks = tasks_listed_in("ratings", project, filters).without(unseen)
     return task_lines(tasks, Reading(_ROW, _RESPONSES, _ANNOTATIONS, sets={"ratings": ratings}))
 
 
-def label_studio_columns(project: Project) -> Mapping[str, Type]:
+def label_studio_columns(project: Project, _filters: Filters) -> Mapping[str, Type]:
     value: Type = {"rating": INTEGER, "choices": [TEXT], "text": [TEXT]}
     result: Type = {**dict.fromkeys(("id", "from_name", "to_name", "type"), TEXT), "value": value}
     data: Type = {**text_columns(project), "task": TEXT, "language": TEXT}
@@ -68,7 +70,7 @@ def label_studio_columns(project: Project) -> Mapping[str, Type]:
 
 
 def count_rated_tasks(project: Project, filters: Filters) -> int:
-    rated = Annotation.objects.current().for_project(project.pk).filter(ratings__isnull=False)
+    rated = filters.of_versions(Annotation.objects.current().for_project(project.pk))
     in_time = filters.of_time(filters.of_tasks(rated, project, "assignment__task__"), "submitted_at")
     return int(in_time.values("assignment__task").distinct().count())
 
@@ -125,6 +127,8 @@ class _Lines:
         *ratings: bytes,
     ) -> bytes:
         """Makes an annotation of its fields: of `ratings`, the ids of the responses and their scores, in turn."""
+        if ratings == (b"",):  # a bare preference
+            ratings = ()
         scores = ratings[1::2]
         if ratings[::2] != ids:  # as where somebody has rated only some
             by_response = dict(zip(ratings[::2], scores, strict=True))

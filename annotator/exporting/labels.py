@@ -30,7 +30,7 @@ def rows_of_a_side(project: Project, filters: Filters, _unseen: QuerySet[Any], *
 
 def helpsteer2_query(project: Project, filters: Filters, **more: Any) -> tuple[QuerySet[Any, Any], list[str]]:
     """Returns the query of `helpsteer2_rows` and the names of its columns; `more` are further columns by name."""
-    keys = project.attribute_keys()
+    keys = filters.keys(project)
     scores = numbers_of("scores", keys)
     prompt = prompt_text("response__task__conversation")
     rows = _labels(project, filters).values_list(prompt, "response__text", *scores, *more.values())
@@ -45,8 +45,8 @@ def _labels(project: Project, filters: Filters) -> QuerySet[Label]:
     return chosen.order_by("response__task", "response__position")
 
 
-def helpsteer2_columns(project: Project) -> Mapping[str, Type]:
-    return {"prompt": TEXT, "response": TEXT, **dict.fromkeys(project.attribute_keys(), INTEGER)}
+def helpsteer2_columns(project: Project, filters: Filters) -> Mapping[str, Type]:
+    return {"prompt": TEXT, "response": TEXT, **dict.fromkeys(filters.keys(project), INTEGER)}
 
 
 def label_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Lines:
@@ -54,7 +54,7 @@ def label_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Li
 
     A score is the mean, rounded to a whole number; halves are rounded up.
     """
-    keys = project.attribute_keys()
+    keys = filters.keys(project)
     rows = _labels(project, filters).values_list(
         "response__task__external_id",
         response_name("response__"),
@@ -65,19 +65,27 @@ def label_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Li
         *numbers_of("scores", keys),
         *numbers_of("means", keys),
         "source",
+        "rubric_version",
         moment("made_at"),
     )
     return copied(project, rows, list(_label_columns(keys)), task="response__task", among=filters.among, sparse=True)
 
 
-def label_columns(project: Project) -> Mapping[str, Type]:
-    return _label_columns(project.attribute_keys())
+def label_columns(project: Project, filters: Filters) -> Mapping[str, Type]:
+    return _label_columns(filters.keys(project))
 
 
 def _label_columns(keys: Sequence[str]) -> dict[str, Type]:
     texts = dict.fromkeys(("task", "response", "language", "model", "prompt", "text"), TEXT)
     means = {f"{key}_mean": NUMBER for key in keys}
-    return {**texts, **dict.fromkeys(keys, INTEGER), **means, "source": TEXT, "made_at": TIME}
+    return {
+        **texts,
+        **dict.fromkeys(keys, INTEGER),
+        **means,
+        "source": TEXT,
+        "rubric_version": INTEGER,
+        "made_at": TIME,
+    }
 
 
 def count_labels(project: Project, filters: Filters) -> int:
@@ -88,13 +96,15 @@ def disagreement_rows(project: Project, filters: Filters, unseen: QuerySet[Any],
     """Yields a row for each rated response. Each attribute is a list with one rating for each rater that counts.
 
     The raters have the same order in all lists of a row. A time selects the responses that were rated in it, and their
-    lists are complete. `more` are further columns of the responses by name.
+    lists are complete. Nobody was asked for an attribute that a row lacks. `more` are further columns of the responses
+    by name.
     """
-    keys = project.attribute_keys()
+    keys = filters.keys(project)
     responses = filters.of_tasks(Response.objects.filter(task__project=project), project, "task__")
     # Without this, the texts of responses that nobody has rated would be read in vain.
     responses = responses.filter(Exists(Rating.objects.filter(response=OuterRef("pk")))).exclude(task__in=unseen)
     counted = Rating.objects.filter(annotation__is_current=True, annotation__assignment__counts=True)
+    counted = filters.of_versions(counted, "annotation__")
     if filters.ask_for_a_time():
         responses = responses.filter(pk__in=filters.of_time(counted, "annotation__submitted_at").values("response"))
     of_response = counted.filter(response=OuterRef("pk")).order_by("annotation__submitted_at", "annotation")
@@ -105,12 +115,13 @@ def disagreement_rows(project: Project, filters: Filters, unseen: QuerySet[Any],
     )
     for row in copied(project, rows, ["prompt", "response", _BY_RATER, *more], task="task", among=filters.among):
         if scores := row.pop(_BY_RATER):
-            lists = zip(keys, zip(*scores, strict=True), strict=True)
-            yield row | {key: [score for score in given if score is not None] for key, given in lists}
+            by_attribute = zip(keys, zip(*scores, strict=True), strict=True)
+            lists = ((key, [score for score in given if score is not None]) for key, given in by_attribute)
+            yield row | {key: given for key, given in lists if given}
 
 
-def disagreement_columns(project: Project) -> Mapping[str, Type]:
-    return {"prompt": TEXT, "response": TEXT, **{key: [INTEGER] for key in project.attribute_keys()}}
+def disagreement_columns(project: Project, filters: Filters) -> Mapping[str, Type]:
+    return {"prompt": TEXT, "response": TEXT, **{key: [INTEGER] for key in filters.keys(project)}}
 
 
 def count_rated(project: Project, filters: Filters) -> int:

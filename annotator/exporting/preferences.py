@@ -61,7 +61,7 @@ def tasks_with_preferences(
         )
 
 
-def preference_columns(_project: Project) -> Mapping[str, Type]:
+def preference_columns(_project: Project, _filters: Filters) -> Mapping[str, Type]:
     texts = dict.fromkeys(("split", "prompt", "response_1", "response_2"), TEXT)
     return {
         **texts,
@@ -95,7 +95,7 @@ def dpo_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Iter
             }
 
 
-def dpo_columns(_project: Project) -> Mapping[str, Type]:
+def dpo_columns(_project: Project, _filters: Filters) -> Mapping[str, Type]:
     messages = dict.fromkeys(("prompt", "chosen", "rejected"), MESSAGES)
     return {"task": TEXT, **messages, "margin": NUMBER, "by": TEXT}
 
@@ -119,7 +119,7 @@ def nemo_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Ite
         }
 
 
-def nemo_columns(_project: Project) -> Mapping[str, Type]:
+def nemo_columns(_project: Project, _filters: Filters) -> Mapping[str, Type]:
     return {"context": MESSAGES, "completions": [{"rank": INTEGER, "completion": MESSAGES}]}
 
 
@@ -144,8 +144,9 @@ def _most_similar(task: AnsweredTask, rules: Rules) -> tuple[int, ...]:
 def _compared(
     project: Project, filters: Filters, depth: Depth = _COMPARED
 ) -> Iterator[tuple[AnsweredTask, list[Compared]]]:
+    keys = sorted(filters.keys(project), key=lambda key: key != project.spread_attribute)
     for task in answered_tasks(compared_tasks(project, filters), depth):
-        if pairs := comparisons(task, project.spread_attribute):
+        if pairs := comparisons(task, keys):
             yield task, pairs
 
 

@@ -12,7 +12,7 @@ from annotator.exporting.columns import Row
 from annotator.exporting.filters import EVERYTHING, STATES, Filters
 from annotator.exporting.formats import encoded
 from annotator.exporting.layouts import LAYOUTS
-from annotator.exporting.rows import chosen_columns, require_allowed, with_fields
+from annotator.exporting.rows import chosen_columns, for_reader, require_allowed, with_fields
 from annotator.models import Project, User
 from annotator.review.blindness import tasks_held_by
 from annotator.search.criteria import Criteria, matching, searching
@@ -52,11 +52,12 @@ def preview(
     """Reads the first rows of an export and estimates its size. It is no export, so the audit gets no entry.
 
     Raises:
-        UnknownExport, UnknownField, NoLabels, ForManagers: As for `export`.
+        UnknownExport, UnknownField, NoLabels, NoRubricVersion, ForManagers: As for `export`.
         TooBroad: It takes too long to find the tasks.
     """
     require_allowed(project, layout=layout, format=format, filters=filters, by=by)
-    columns = chosen_columns(project, layout, format, fields) if fields or format == "csv" else {}
+    filters = for_reader(filters, project, by)
+    columns = chosen_columns(project, layout, format, filters, fields) if fields or format == "csv" else {}
     tasks = project.tasks.count()
     first = filters
     # Without this, rows of a few tasks would be looked for among the rows of all.

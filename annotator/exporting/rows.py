@@ -1,6 +1,7 @@
 """Stage 10 exports what people and the champion have said, in every layout and format, in constant memory."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from django.utils.translation import gettext as _
@@ -40,6 +41,13 @@ class NoLabels(Refusal):
     code = "no_labels"
 
 
+class NoRubricVersion(Refusal):
+    """The layout's rows hold no scores, or the rubric has no such version; the message lists what there is."""
+
+    status = 400
+    code = "no_rubric_version"
+
+
 class ForManagers(Refusal):
     """Only managers may have this layout."""
 
@@ -65,11 +73,13 @@ def export(
         UnknownExport: There is no such layout or format; raised before the first byte.
         UnknownField: The layout has no such field.
         NoLabels: The filters choose labels, and the layout has none.
+        NoRubricVersion: The filters choose a version of the rubric, and the layout or the project has none such.
         ForManagers: The person `by` may not have this layout.
     """
     # This function is no generator: a refusal has to come, and the audit entry be written, before the answer begins.
     require_allowed(project, layout=layout, format=format, filters=filters, by=by)
-    columns = chosen_columns(project, layout, format, fields)
+    filters = for_reader(filters, project, by)
+    columns = chosen_columns(project, layout, format, filters, fields)
     chosen = for_audit(layout, format, filters, fields)
     audit.record("labels.exported", f"layout {layout}", project=project, **chosen)
     return content(project, columns, layout=layout, format=format, gzip=gzip, filters=filters, fields=fields, by=by)
@@ -105,16 +115,23 @@ def _noted(items: Iterable[T], on_item: Callable[[], None]) -> Iterator[T]:
         yield item
 
 
+def for_reader(filters: Filters, project: Project, by: User | None) -> Filters:
+    """Returns the filters with what the person may read; a command has no person."""
+    return replace(filters, for_manager=by is None or access.manages(by, project))
+
+
 def for_audit(layout: str, format: str, filters: Filters, fields: Sequence[str]) -> dict[str, Any]:
     """Returns the details of an export that its audit entry names."""
     return {"layout": layout, "format": format, **filters.for_audit(), **({"fields": list(fields)} if fields else {})}
 
 
-def chosen_columns(project: Project, layout: str, format: str, fields: Sequence[str]) -> Mapping[str, Type]:
+def chosen_columns(
+    project: Project, layout: str, format: str, filters: Filters, fields: Sequence[str]
+) -> Mapping[str, Type]:
     """Returns the layout's columns, or those of them that are chosen, in the order chosen. Raises UnknownField."""
     if format == "zip" and fields:
         raise UnknownField(_("The files of a zip have all their fields. Choose another format to have only some."))
-    columns = LAYOUTS[layout].columns(project)
+    columns = LAYOUTS[layout].columns(project, filters)
     if unknown := [name for name in fields if name not in columns]:
         text = _("There is no field '%(field)s' in the layout '%(layout)s'. Fields: %(known)s.")
         raise UnknownField(text % {"field": unknown[0], "layout": layout, "known": ", ".join(columns)})
@@ -128,7 +145,7 @@ def with_fields(rows: Iterable[Row], fields: Sequence[str]) -> Iterable[Row]:
 
 def layouts_for(project: Project, by: User) -> list[str]:
     """Returns the names of the layouts that the person may have and that have something of such a project."""
-    manages, by_segments = access.manages(by, project), bool(project.aspects())
+    manages, by_segments = access.manages(by, project), bool(project.attributes_ever("segment"))
     return [
         name
         for name, layout in LAYOUTS.items()
@@ -137,7 +154,7 @@ def layouts_for(project: Project, by: User) -> list[str]:
 
 
 def require_allowed(project: Project, *, layout: str, format: str, filters: Filters, by: User | None) -> None:
-    """Raises UnknownExport, NoLabels or ForManagers, as `export` does."""
+    """Raises UnknownExport, NoLabels, NoRubricVersion or ForManagers, as `export` does."""
     if layout not in LAYOUTS:
         text = _("There is no layout '%(layout)s'. Layouts: %(known)s.")
         raise UnknownExport(text % {"layout": layout, "known": ", ".join(LAYOUTS)})
@@ -150,6 +167,25 @@ def require_allowed(project: Project, *, layout: str, format: str, filters: Filt
         text = _("The rows of the layout '%(layout)s' are no labels. label_source goes with: %(known)s.")
         known = ", ".join(name for name in LAYOUTS if LAYOUTS[name].of_labels)
         raise NoLabels(text % {"layout": layout, "known": known})
+    if filters.rubric_versions:
+        _require_versions(project, layout, filters.rubric_versions)
     if LAYOUTS[layout].for_managers and by is not None and not access.manages(by, project):
         text = _("Only managers of %(project)s may export the layout '%(layout)s'.")
         raise ForManagers(text % {"project": project.name, "layout": layout})
+
+
+def _require_versions(project: Project, layout: str, versions: Sequence[int]) -> None:
+    if not LAYOUTS[layout].of_scores:
+        text = _("The rows of the layout '%(layout)s' hold no scores. rubric_version goes with: %(known)s.")
+        known = ", ".join(name for name in LAYOUTS if LAYOUTS[name].of_scores)
+        raise NoRubricVersion(text % {"layout": layout, "known": known})
+    require_rubric_versions(project, versions)
+
+
+def require_rubric_versions(project: Project, versions: Sequence[int]) -> None:
+    """Raises NoRubricVersion where the project's rubric has never had one of the versions."""
+    known = project.versions_of_attributes()
+    if unknown := [version for version in versions if version not in known]:
+        text = _("The rubric of %(project)s has no version %(version)s. Versions: %(known)s.")
+        listed = ", ".join(map(str, sorted(known)))
+        raise NoRubricVersion(text % {"project": project.name, "version": unknown[0], "known": listed})

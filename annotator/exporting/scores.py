@@ -15,7 +15,7 @@ from annotator.search.criteria import champion_scores
 
 def score_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Lines:
     """Reads a row for each response that the champion has scored: its reward, and the scores that make it."""
-    keys = project.attribute_keys() or [aspect.key for aspect in project.aspects()]
+    keys = _keys(project, filters)
     rows = (
         _scores(project, filters)
         .order_by("response__task", "response__position")
@@ -27,10 +27,10 @@ def score_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Li
             numbers_object("scores", keys),
             "reward_model__version",
             moment("created_at"),
-            *(_OF_SEGMENTS.values() if project.aspects() else ()),
+            *(_OF_SEGMENTS.values() if filters.aspects(project) else ()),
         )
     )
-    return copied(project, rows, list(score_columns(project)), task="response__task", among=filters.among)
+    return copied(project, rows, list(score_columns(project, filters)), task="response__task", among=filters.among)
 
 
 _OF_SEGMENTS: Mapping[str, Any] = {
@@ -40,13 +40,18 @@ _OF_SEGMENTS: Mapping[str, Any] = {
 }
 
 
-def score_columns(project: Project) -> Mapping[str, Type]:
-    head: dict[str, Type] = {"task": TEXT, "response": TEXT, "model": TEXT, "reward": NUMBER}
+def _keys(project: Project, filters: Filters) -> list[str]:
+    """Returns what a champion may score: the attributes of whichever version of the rubric it has learnt."""
     # A model that has learnt from segments alone scores a response by their means, aspect by aspect.
-    keys = project.attribute_keys() or [aspect.key for aspect in project.aspects()]
+    return filters.keys(project) or [aspect.key for aspect in filters.aspects(project)]
+
+
+def score_columns(project: Project, filters: Filters) -> Mapping[str, Type]:
+    head: dict[str, Type] = {"task": TEXT, "response": TEXT, "model": TEXT, "reward": NUMBER}
     of_segments: dict[str, Type] = {"segments": [[INTEGER]], "aspects": [TEXT], "segment_scores": [[NUMBER]]}
-    tail: dict[str, Type] = {"scores": dict.fromkeys(keys, NUMBER), "version": INTEGER, "scored_at": TIME}
-    return {**head, **tail, **(of_segments if project.aspects() else {})}
+    scores = dict.fromkeys(_keys(project, filters), NUMBER)
+    tail: dict[str, Type] = {"scores": scores, "version": INTEGER, "scored_at": TIME}
+    return {**head, **tail, **(of_segments if filters.aspects(project) else {})}
 
 
 def count_scores(project: Project, filters: Filters) -> int:

@@ -27,8 +27,8 @@ RATING = "rating"
 _CUT = Coalesce("cut", "response__segments")
 
 
-def aspects_of(project: Project) -> list[str]:
-    return [aspect.key for aspect in project.aspects()]
+def aspects_of(project: Project, filters: Filters) -> list[str]:
+    return [aspect.key for aspect in filters.aspects(project)]
 
 
 def segment_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[Row]:
@@ -37,7 +37,7 @@ def segment_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> I
     `start` and `end` count characters of the response, from 0 and without the end. A score is null where the aspect
     does not apply. `scores` of a label are its means, rounded to whole numbers.
     """
-    aspects = aspects_of(project)
+    aspects = aspects_of(project, filters)
     for row in _ratings(project, filters, unseen):
         yield from _rows_of(row | {"source": RATING}, aspects)
     for row in _labelled(project, filters):
@@ -61,6 +61,7 @@ def _rows_of(row: Row, aspects: Sequence[str]) -> Iterator[Row]:
             "scores": _by_aspect(aspects, places, values),
             "means": _by_aspect(names_of_means, places, means[index]) if means else {},
             "counts": row["counts"],
+            "rubric_version": row["rubric_version"],
             "at": row["at"],
         }
 
@@ -69,13 +70,13 @@ def _by_aspect(names: Sequence[str], places: Sequence[int], values: Sequence[Any
     return {name: None if place < 0 else values[place] for name, place in zip(names, places, strict=True)}
 
 
-def segment_columns(project: Project) -> Mapping[str, Type]:
-    aspects = aspects_of(project)
+def segment_columns(project: Project, filters: Filters) -> Mapping[str, Type]:
+    aspects = aspects_of(project, filters)
     head: dict[str, Type] = {"task": TEXT, "response": TEXT, "segment": INTEGER, "start": INTEGER, "end": INTEGER}
     scores = dict.fromkeys(aspects, INTEGER)
     means = {f"{aspect}_mean": NUMBER for aspect in aspects}
-    tail: dict[str, Type] = {"scores": scores, "means": means, "counts": BOOLEAN, "at": TIME}
-    return {**head, "text": TEXT, "annotator": TEXT, "source": TEXT, **tail}
+    tail: dict[str, Type] = {"scores": scores, "means": means, "counts": BOOLEAN, "rubric_version": INTEGER}
+    return {**head, "text": TEXT, "annotator": TEXT, "source": TEXT, **tail, "at": TIME}
 
 
 def count_segments(project: Project, filters: Filters) -> int:
@@ -102,10 +103,11 @@ def _ratings(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Itera
             "annotation__aspects",
             "segment_scores",
             "annotation__assignment__counts",
+            "annotation__rubric_version",
             moment("annotation__submitted_at"),
         )
     )
-    names = ["task", "response", "text", "cut", "annotator", "aspects", "scores", "counts", "at"]
+    names = ["task", "response", "text", "cut", "annotator", "aspects", "scores", "counts", "rubric_version", "at"]
     return iter(copied(project, rows, names, task="response__task", among=filters.among))
 
 
@@ -118,7 +120,7 @@ def _labels(project: Project, filters: Filters) -> QuerySet[Label]:
 
 
 def _labelled(project: Project, filters: Filters) -> Iterator[Row]:
-    keys = project.attribute_keys()
+    keys = filters.keys(project)
     columns: dict[str, Any] = {
         "task": "response__task__external_id",
         "response": response_name("response__"),
@@ -128,6 +130,7 @@ def _labelled(project: Project, filters: Filters) -> Iterator[Row]:
         "scores": "segment_scores",
         "means": "segment_means",
         "source": "source",
+        "rubric_version": "rubric_version",
         "at": moment("made_at"),
         "prompt": prompt_text("response__task__conversation"),
         "whole": numbers_object("scores", keys),
@@ -141,7 +144,7 @@ def _labelled(project: Project, filters: Filters) -> Iterator[Row]:
 
 def helpsteer2d_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Iterator[Row]:
     """Yields a row for each response whose segments have labels, with a list for each aspect, in their order."""
-    aspects = aspects_of(project)
+    aspects = aspects_of(project, filters)
     for row in _labelled(project, filters):
         columns = dict(zip(row["aspects"], zip(*row["scores"], strict=True), strict=True)) if row["scores"] else {}
         yield {
@@ -154,10 +157,10 @@ def helpsteer2d_rows(project: Project, filters: Filters, _unseen: QuerySet[Any])
         }
 
 
-def helpsteer2d_columns(project: Project) -> Mapping[str, Type]:
+def helpsteer2d_columns(project: Project, filters: Filters) -> Mapping[str, Type]:
     texts: dict[str, Type] = {"prompt": TEXT, "response": TEXT, "segments": [TEXT], "ranges": [[INTEGER]]}
-    lists: dict[str, Type] = {aspect: [INTEGER] for aspect in aspects_of(project)}
-    return {**texts, **lists, **dict.fromkeys(project.attribute_keys(), INTEGER)}
+    lists: dict[str, Type] = {aspect: [INTEGER] for aspect in aspects_of(project, filters)}
+    return {**texts, **lists, **dict.fromkeys(filters.keys(project), INTEGER)}
 
 
 def count_segmented(project: Project, filters: Filters) -> int:
@@ -171,22 +174,20 @@ def stepwise_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) ->
     """Yields TRL's stepwise supervision: a row for each response, with its segments and whether each is good.
 
     A segment is good if its mean on the deciding aspect lies in the upper half of the scale, or in its middle. A
-    response with a segment to which this aspect does not apply is left out.
+    response with a segment to which this aspect does not apply is left out. Where people rated under a version of the
+    rubric without this aspect, the first one of theirs takes its place.
     """
-    aspects = project.aspects()
-    deciding = next((one for one in aspects if one.key == project.spread_attribute), None) or next(iter(aspects), None)
-    if deciding is None:
-        return
-    middle = (len(deciding.levels) - 1) / 2
+    aspects = sorted(filters.aspects(project), key=lambda one: one.key != project.spread_attribute)
     for row in _labelled(project, filters):
-        if deciding.key not in row["aspects"]:
+        deciding = next((one for one in aspects if one.key in row["aspects"]), None)
+        if deciding is None:
             continue
-        place = row["aspects"].index(deciding.key)
+        place, middle = row["aspects"].index(deciding.key), (len(deciding.levels) - 1) / 2
         means = [values[place] for values in row["means"]]
         if None not in means:
             texts = [row["text"][start:end] for start, end in row["cut"]]
             yield {"prompt": row["prompt"], "completions": texts, "labels": [mean >= middle for mean in means]}
 
 
-def stepwise_columns(_project: Project) -> Mapping[str, Type]:
+def stepwise_columns(_project: Project, _filters: Filters) -> Mapping[str, Type]:
     return {"prompt": TEXT, "completions": [TEXT], "labels": [BOOLEAN]}

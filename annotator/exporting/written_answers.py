@@ -39,7 +39,7 @@ def edit_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Line
         ArraySubquery(_FEEDBACK.order_by("pk").values("feedback")),
     )
     # Few responses have an edit: with as many tasks as usual, most of the time would go by between two parts.
-    names = list(edit_columns(project))
+    names = list(edit_columns(project, filters))
     return copied(project, columns, names, task="response__task", among=filters.among, at_once=TASKS_AT_ONCE)
 
 
@@ -48,7 +48,7 @@ def _first_of(chosen: F, known: Any) -> Coalesce:
     return Coalesce(NullIf(chosen, Value("")), known, Value(""), output_field=TextField())
 
 
-def edit_columns(_project: Project) -> Mapping[str, Type]:
+def edit_columns(_project: Project, _filters: Filters) -> Mapping[str, Type]:
     head: dict[str, Type] = {"task": TEXT, "response": TEXT, "domain": TEXT, "language": TEXT, "context": MESSAGES}
     return {**head, "original_response": TEXT, "edited_response": TEXT, "change_summary": TEXT, "feedback": [TEXT]}
 

@@ -1,16 +1,14 @@
 """The forms of the tab Data: which tasks to list, and what to export."""
 
 from collections.abc import Mapping
-from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from django import forms
 from django.forms.boundfield import BoundWidget
-from django.utils.timezone import make_aware
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotator.exporting.filters import STATES, Filters, fields_from
+from annotator.exporting.filters import STATES, Filters, beginning_of, end_of, fields_from
 from annotator.exporting.formats import FORMATS
 from annotator.exporting.layouts import LAYOUTS
 from annotator.exporting.rows import layouts_for
@@ -91,7 +89,7 @@ LABEL_SOURCES = {
     Label.Source.ADJUDICATED: gettext_lazy("A reviewer settled them"),
     Label.Source.IMPORTED: gettext_lazy("They were imported"),
 }
-PART = ("since", "until", "state", "language", "source", "label_source", "only")
+PART = ("since", "until", "state", "language", "source", "label_source", "rubric_version", "only")
 """The fields by which an export takes only a part."""
 _MANAGERS = ("model", "reward_from", "reward_to")
 
@@ -195,6 +193,13 @@ class ExportForm(forms.Form):
     language = forms.CharField(label=gettext_lazy("Language"), required=False, max_length=40)
     source = forms.TypedChoiceField(label=gettext_lazy("Import"), required=False, coerce=int, empty_value=None)
     label_source = forms.ChoiceField(label=gettext_lazy("Where labels come from"), required=False)
+    rubric_version = forms.TypedChoiceField(
+        label=gettext_lazy("Version of the rubric"),
+        required=False,
+        coerce=int,
+        empty_value=None,
+        help_text=gettext_lazy("Only what was rated under it. All: with the attributes of every version."),
+    )
     only = forms.CharField(
         label=gettext_lazy("Fields"),
         required=False,
@@ -217,6 +222,11 @@ class ExportForm(forms.Form):
             "label_source",
             [("", _("Anywhere")), *((str(name), str(LABEL_SOURCES[name])) for name in Label.Source)],
         )
+        versions = project.versions_of_attributes()
+        if len(versions) > 1:
+            _offer(self, "rubric_version", [("", _("All")), *((str(one), str(one)) for one in versions)])
+        else:
+            del self.fields["rubric_version"]
 
     def clean_language(self) -> str:
         return language_code(self.cleaned_data["language"])
@@ -234,12 +244,13 @@ class ExportForm(forms.Form):
         """Returns what a valid form asks for, as the export takes it. Days begin and end where the reader is."""
         data = self.cleaned_data
         filters = Filters(
-            since=_midnight(data["since"]),
-            until=_midnight(data["until"], days=1),
+            since=beginning_of(data["since"]),
+            until=end_of(data["until"]),
             state=data["state"],
             language=data["language"],
             source=data["source"],
             label_source=data["label_source"],
+            rubric_versions=(data["rubric_version"],) if data.get("rubric_version") else (),
         )
         what = {name: data[name] for name in ("layout", "format", "gzip")}
         return {**what, "filters": filters, "fields": data["only"]}
@@ -269,10 +280,3 @@ def _imports(project: Project, wanted: str) -> list[tuple[str, str]]:
     if number is not None and number not in {row.pk for row in rows}:
         rows += list(made.filter(pk=number))
     return [(str(row.pk), f"{row} ({row.made_at:%Y-%m-%d})") for row in rows]
-
-
-def _midnight(day: date | None, *, days: int = 0) -> datetime | None:
-    """Returns the beginning of the day, or of one some days later. None for the end of the calendar too."""
-    if day is None or (days and day == date.max):
-        return None
-    return make_aware(datetime.combine(day + timedelta(days=days), time.min))

@@ -5,6 +5,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from annotator.models import Project
 from annotator.releases.particulars import LICENSES, LONGEST_TEXT, LONGEST_TITLE, OTHER, UNKNOWN, Particulars
 
 WORDS = {OTHER: _("another one, described below"), UNKNOWN: _("not chosen yet")}
@@ -37,8 +38,21 @@ class ReleaseForm(forms.Form):
         help_text=_("Otherwise a single secret, path or mark of a redaction in a text refuses the release."),
     )
 
-    def __init__(self, data: Any = None) -> None:
+    rubric_version = forms.TypedChoiceField(
+        label=_("Version of the rubric"),
+        required=False,
+        coerce=int,
+        empty_value=None,
+        help_text=_("Only labels and ratings that were made under it. All: those of every version."),
+    )
+
+    def __init__(self, project: Project, data: Any = None) -> None:
         super().__init__(data, label_suffix="", initial={"license": UNKNOWN})
+        versions = [(str(version), str(version)) for version in project.versions_of_attributes()]
+        if len(versions) > 1:
+            self.fields["rubric_version"].choices = [("", _("All")), *versions]  # type: ignore[attr-defined]
+        else:
+            del self.fields["rubric_version"]
 
     def particulars(self) -> Particulars:
         return Particulars(**self.cleaned_data)
@@ -48,7 +62,7 @@ class ReleaseForm(forms.Form):
         return any(self.data.get(name) or name in self.errors for name in MORE)
 
     def more(self) -> list[forms.BoundField]:
-        return [self[name] for name in MORE]
+        return [self[name] for name in MORE if name in self.fields]
 
 
-MORE = ("license_text", "intended_use", "limits", "leave_out_failing")
+MORE = ("license_text", "intended_use", "limits", "rubric_version", "leave_out_failing")

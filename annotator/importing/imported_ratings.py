@@ -81,7 +81,10 @@ def write_labels(project: Project, placed: Sequence[Placed], *, now: datetime) -
             why = "this response has an imported label with other scores; the first one is kept"
             refused.append(Rejected(response.line, why))
     if new:
-        copy_rows(Label, _LABEL_COLUMNS, (_label_record(project, pk, *values, now) for pk, values in new.items()))
+        # Known before the rows are copied: until they all are, the connection takes no query.
+        version = project.rubric.version
+        records = (_label_record(project, pk, *values, version, now) for pk, values in new.items())
+        copy_rows(Label, _LABEL_COLUMNS, records)
     return refused
 
 
@@ -96,6 +99,7 @@ _LABEL_COLUMNS = (
     "segment_scores",
     "segment_means",
     "cut",
+    "rubric_version",
     "made_at",
 )
 
@@ -118,10 +122,12 @@ def _label_record(
     aspects: list[str],
     segments: list[list[int | None]] | None,
     cut: list[list[int]] | None,
+    version: int,
     now: datetime,
 ) -> tuple[object, ...]:
     text, of_segments = json.dumps(scores), _json(segments)
-    return project.pk, pk, Label.Source.IMPORTED.value, text, text, aspects, of_segments, of_segments, _json(cut), now
+    imported = Label.Source.IMPORTED.value
+    return project.pk, pk, imported, text, text, aspects, of_segments, of_segments, _json(cut), version, now
 
 
 def _json(value: object) -> str | None:

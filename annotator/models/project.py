@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from django.utils.translation import gettext_lazy as _
 from annotator.limits import MOST_ANNOTATORS
 from annotator.models.address_names import require_addressable
 from annotator.models.domains import LONGEST_DOMAIN, names_of_domains
-from annotator.models.rubric import RUBRIC_SECONDS, Attribute, Rubric, attributes_of
+from annotator.models.rubric import RUBRIC_SECONDS, Attribute, Rubric, attributes_by_version
 from annotator.models.scores import HIGHEST_SCORE
 from annotator.refusals import Refusal
 
@@ -346,8 +347,22 @@ class Project(models.Model):
 
     def attributes_for(self, scope: str = "response") -> list[Attribute]:
         """Returns the attributes in the rubric's order, read at most RUBRIC_SECONDS ago."""
-        attributes = attributes_of(self.rubric_id, int(monotonic() // RUBRIC_SECONDS))
-        return [attribute for attribute in attributes if attribute.scope == scope]
+        in_force = next(iter(self.versions_of_attributes().values()), ())
+        return [attribute for attribute in in_force if attribute.scope == scope]
+
+    def versions_of_attributes(self) -> Mapping[int, Sequence[Attribute]]:
+        """Returns the attributes of each version of the rubric that the project has had, the one in force first."""
+        return attributes_by_version(self.pk or 0, self.rubric_id, int(monotonic() // RUBRIC_SECONDS))
+
+    def attributes_ever(self, scope: str = "response", *, versions: Collection[int] = ()) -> list[Attribute]:
+        """Returns the attributes of all versions, or of some: those of the newest first, each in its newest wording."""
+        ever: dict[str, Attribute] = {}
+        for version, attributes in self.versions_of_attributes().items():
+            if not versions or version in versions:
+                for one in attributes:
+                    if one.scope == scope:
+                        ever.setdefault(one.key, one)
+        return list(ever.values())
 
     def aspects(self) -> list[Attribute]:
         """Returns the attributes of segments, in the rubric's order; none where whole responses alone are rated."""
@@ -364,9 +379,10 @@ class Project(models.Model):
         """Returns the number of levels of each attribute by its key, in the rubric's order."""
         return {attribute.key: len(attribute.levels) for attribute in self.attributes_for()}
 
-    def every_scale(self) -> dict[str, int]:
-        """Returns the number of levels of each attribute, those of segments last, by its key."""
-        return {attribute.key: len(attribute.levels) for attribute in self.every_attribute()}
+    def scales_ever(self) -> dict[str, int]:
+        """Returns the number of levels of each attribute of any version, those of segments last, by its key."""
+        attributes = (one for scope in Attribute.Scope for one in self.attributes_ever(scope))
+        return {attribute.key: len(attribute.levels) for attribute in attributes}
 
     def most_levels(self) -> int:
         """Returns the number of levels of the longest scale, which is also the last digit that rates."""

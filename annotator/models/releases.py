@@ -68,6 +68,9 @@ class Release(models.Model):
     intended_use = models.TextField(blank=True)
     limits = models.TextField(blank=True)
     notes = models.TextField(blank=True)
+    rubric_version = models.PositiveSmallIntegerField(
+        null=True, blank=True, help_text="the rubric's version that its labels were made under; empty: all"
+    )
     leave_out_failing = models.BooleanField(
         default=False, help_text="tasks that fail a check are left out, and do not refuse the release"
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from django.db import models
@@ -136,6 +138,21 @@ class Attribute(models.Model):
 
 
 @lru_cache(maxsize=64)
-def attributes_of(rubric_id: int, moment: int) -> tuple[Attribute, ...]:
-    """Returns the rubric's attributes, read once for each `moment`: every task needs them, and they hardly change."""
-    return tuple(Attribute.objects.filter(rubric=rubric_id).select_related("rubric").order_by("position"))
+def attributes_by_version(project_id: int, rubric_id: int, moment: int) -> Mapping[int, tuple[Attribute, ...]]:
+    """Returns the attributes of each version that the project has rated by, the one in force first.
+
+    They are read once for each `moment`: every task needs them, and they hardly change.
+    """
+    own = Rubric.objects.filter(project=project_id)
+    known = Rubric.objects.filter(Q(pk=rubric_id) | Q(pk__in=own) | Q(pk__in=own.values("previous")))
+    rubrics: dict[int, Rubric] = {}
+    attributes: dict[int, list[Attribute]] = {}
+    for attribute in Attribute.objects.filter(rubric__in=known).select_related("rubric").order_by("position"):
+        rubrics[attribute.rubric_id] = attribute.rubric
+        attributes.setdefault(attribute.rubric_id, []).append(attribute)
+    versions: dict[int, tuple[Attribute, ...]] = {}
+    rubric = rubrics.get(rubric_id)
+    while rubric:
+        versions[rubric.version] = tuple(attributes[rubric.pk])
+        rubric = rubrics.get(rubric.previous_id or 0)
+    return MappingProxyType(versions)

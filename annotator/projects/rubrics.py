@@ -11,6 +11,7 @@ from math import isfinite
 from secrets import token_hex
 
 from django.db import IntegrityError, transaction
+from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext as _
 
 from annotator import assignment, audit
@@ -25,7 +26,7 @@ from annotator.limits import (
     MOST_CHECKS,
     MOST_LEVELS,
 )
-from annotator.models import Attribute, Project, Rubric, Tally, Task, User
+from annotator.models import Annotation, Attribute, Project, Rating, Rubric, Tally, Task, User
 from annotator.projects.archive import require_in_use
 from annotator.projects.presets import scaled_limits
 from annotator.projects.settings_check import is_rated
@@ -33,6 +34,8 @@ from annotator.refusals import Refusal
 
 LONGEST_RUBRIC_NAME = 120
 LARGEST_WEIGHT = 100.0
+MOST_COUNTED = 20_000
+"""Annotations with scores for an attribute up to which they are counted: a page waits for this."""
 _RUBRIC_KEY, _KEY = re.compile(r"[a-z0-9][a-z0-9_-]*"), re.compile(r"[a-z][a-z0-9_]*")
 # Names of columns, of fields of a rating, and of fields of the rating page.
 RESERVED = frozenset([
@@ -204,7 +207,8 @@ class Change:
 
     Of the project's `annotations`, none changes. Labels of the `complete` tasks stay; those of the `begun` ones will
     hold the attributes that all of their annotations share. `spread_attribute` is the attribute that decides on further
-    annotators afterwards.
+    annotators afterwards. `scored` says for each removed attribute how many annotations have scores for it, counted up
+    to MOST_COUNTED: exports keep these.
     """
 
     version: int
@@ -217,6 +221,7 @@ class Change:
     complete: int
     begun: int
     spread_attribute: str
+    scored: Mapping[str, int]
 
     def __bool__(self) -> bool:
         return bool(self.added or self.removed or self.reworded or self.reordered or self.renamed)
@@ -232,12 +237,13 @@ def change(project: Project, text: RubricText) -> Change:
     in_force = RubricText.of(project.rubric)
     old = {attribute.key: attribute for attribute in in_force.attributes}
     new = {attribute.key: attribute for attribute in text.attributes}
+    removed = tuple(key for key in old if key not in new)
     tasks = Task.objects.filter(project=project)
     keeps_order = [key for key in new if key in old] == [key for key in old if key in new]
     return Change(
         version=_next_version(project),
         added=tuple(key for key in new if key not in old),
-        removed=tuple(key for key in old if key not in new),
+        removed=removed,
         reworded=tuple(key for key in new if key in old and new[key] != old[key]),
         reordered=() if keeps_order else tuple(new),
         renamed=(text.key, text.name) != (in_force.key, in_force.name),
@@ -245,7 +251,16 @@ def change(project: Project, text: RubricText) -> Change:
         complete=tasks.filter(state=Task.State.COMPLETE).count(),
         begun=tasks.filter(state=Task.State.OPEN, done__gt=0).count(),
         spread_attribute=_spread_attribute(project, text),
+        scored={key: _scored_by(project, key) for key in removed},
     )
+
+
+def _scored_by(project: Project, key: str) -> int:
+    """Returns how many annotations have a score for the attribute, MOST_COUNTED at most."""
+    scores = Rating.objects.filter(annotation=OuterRef("pk"), scores__has_key=key)
+    annotations = Annotation.objects.current().for_project(project.pk)
+    scored = annotations.filter(Exists(scores) | Q(aspects__contains=[key]))
+    return scored.order_by().values("pk")[:MOST_COUNTED].count()
 
 
 class NewerRubric(Refusal):

@@ -4,12 +4,13 @@ It holds no time and nobody's name, so that the same state of a project always h
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from annotator.agreement import Agreement, Report, Selection
 from annotator.consensus.rules import Rules
-from annotator.models import Attribute, Release
+from annotator.models import Attribute, Label, Origin, Release
 from annotator.projects import helpsteer2
 from annotator.releases.checks import CHECKS
 from annotator.releases.particulars import OTHER, UNKNOWN
@@ -38,6 +39,8 @@ class Facts:
     """What the card says about the rows and the people behind them.
 
     `rows` counts them by configuration and split. `raters` are pseudonyms with the number of annotations that count.
+    `versions` are those of the rubric that rows were made under, the newest first, with their attributes, and
+    `attributes` those of the labels. `labels` are counted by version and source, `annotations` that count by origin.
     """
 
     rows: Mapping[str, Mapping[str, int]]
@@ -45,12 +48,25 @@ class Facts:
     left_out: int
     texts: int
     languages: Sequence[str]
+    versions: Mapping[int, Sequence[Attribute]]
+    attributes: Sequence[Attribute]
+    labels: Mapping[tuple[int, str], int]
+    annotations: Mapping[str, int]
     statistics: LabelStatistics
     report: Report
     raters: Sequence[tuple[str, int]]
     imported_raters: int
     rated_tasks: int
     content_hash: str
+
+    def labels_by_version(self) -> dict[int, int]:
+        counts = Counter[int]()
+        for (version, _source), number in self.labels.items():
+            counts[version] += number
+        return dict(sorted(counts.items(), reverse=True))
+
+    def imported_labels(self) -> int:
+        return sum(number for (_version, source), number in self.labels.items() if source == Label.Source.IMPORTED)
 
 
 def card(release: Release, facts: Facts) -> str:
@@ -62,8 +78,8 @@ def card(release: Release, facts: Facts) -> str:
         *([release.notes.strip()] if release.notes.strip() else []),
         _contents(facts),
         _collection(release, facts),
-        _rubric(release.project.attributes_for()),
-        _agreement(facts.report),
+        _rubric(facts),
+        _agreement(facts),
         _statistics(release, facts),
         _people(facts),
         f"## Intended use\n\n{release.intended_use.strip() or _INTENDED_USE}",
@@ -148,9 +164,8 @@ def _collection(release: Release, facts: Facts) -> str:
         ["annotations whose spread decides about dropping", rules.spread_scope, "kept"],
     ]
     return (
-        "## How it was collected\n\nPeople rated responses to prompts in a browser. They saw neither the names of the "
-        "models nor each other's ratings, and the responses in an order of their own. They were asked for "
-        f"{'; '.join(asked)}. The protocol is that of HelpSteer2 (arXiv 2406.08673) with these numbers:\n\n"
+        f"## How it was collected\n\n{_origins(facts, '; '.join(asked))} "
+        "The protocol is that of HelpSteer2 (arXiv 2406.08673) with these numbers:\n\n"
         + table(["number", "here", "HelpSteer2"], rows)
         + "\n\nA spread is the largest difference between two scores of a response. A label is the mean of the kept "
         "annotations, rounded to a whole number. `label_source` says where it comes from: `consensus` of the "
@@ -158,20 +173,61 @@ def _collection(release: Release, facts: Facts) -> str:
     )
 
 
-def _rubric(attributes: Sequence[Attribute]) -> str:
+def _origins(facts: Facts, asked: str) -> str:
+    """Returns how many annotations came from where, and what is known of how people gave them."""
+    counts = {origin: facts.annotations.get(origin, 0) for origin in Origin.values}
+    rated, imported, simulated = (counts[one] for one in (Origin.PERSON, Origin.IMPORTED, Origin.SIMULATED))
+    sentences = []
+    if rated or not (imported or simulated or facts.imported_labels()):
+        number = f"{_count(rated)} of the annotations were" if imported or simulated else "Annotations were"
+        sentences.append(
+            f"{number} given by people who rated responses to prompts in this product. They saw neither the names of "
+            "the models nor each other's ratings, and the responses in an order of their own. They were asked for "
+            f"{asked}."
+        )
+    for many, what in ((imported, "annotations"), (facts.imported_labels(), "labels")):
+        if many:
+            sentences.append(f"{_count(many)} {what} were imported; how they were collected is not known here.")
+    if simulated:
+        sentences.append(f"{_count(simulated)} annotations were simulated: no person gave them.")
+    return " ".join(sentences)
+
+
+def _rubric(facts: Facts) -> str:
     parts = ["## Rubric\n\nScores count the levels from 0."]
-    for attribute in attributes:
-        levels = [[str(score), line(text)] for score, text in reversed(list(enumerate(attribute.levels)))]
-        head = f"### {line(attribute.name)} (`{attribute.key}`)"
-        about = [attribute.description.strip()] if attribute.description.strip() else []
-        parts += [head, *about, table(["score", "meaning"], levels)]
+    if len(facts.versions) > 1:
+        labels = ", ".join(f"version {version}: {_count(n)}" for version, n in facts.labels_by_version().items())
+        parts.append(
+            "The rubric has changed: `rubric_version` says which version a label was made under, the newest one where "
+            "its annotations are of several. A row has no value of what its version did not ask for. "
+            f"Labels by version: {labels or 'none'}."
+        )
+    described: dict[str, set[tuple[str, str, str]]] = {}
+    for version, attributes in facts.versions.items():
+        for attribute in attributes:
+            text = (attribute.name, attribute.description, json.dumps(attribute.levels))
+            if text not in (known := described.setdefault(attribute.key, set())):
+                known.add(text)
+                parts += _attribute(attribute, f", version {version}" if len(facts.versions) > 1 else "")
+    empty = [f"`{one.key}`" for one in facts.attributes if not facts.statistics.scores[one.key].count]
+    if empty and facts.labels:
+        parts.append(f"No label has a score of {', '.join(empty)}.")
     return "\n\n".join(parts)
 
 
-def _agreement(report: Report) -> str:
+def _attribute(attribute: Attribute, version: str) -> list[str]:
+    levels = [[str(score), line(text)] for score, text in reversed(list(enumerate(attribute.levels)))]
+    head = f"### {line(attribute.name)} (`{attribute.key}`){version}"
+    about = [attribute.description.strip()] if attribute.description.strip() else []
+    return [head, *about, table(["score", "meaning"], levels)]
+
+
+def _agreement(facts: Facts) -> str:
+    report = facts.report
     head = ["attribute", "first three", "all", "kept", "responses", "HelpSteer2: first, improved, filtered"]
     rows = []
-    for key in report.closeness:
+    asked = {one.key for attributes in facts.versions.values() for one in attributes} or set(report.closeness)
+    for key in filter(asked.__contains__, report.closeness):
         estimates = [report.selections[selection][key] for selection in Selection]
         samples = report.selections[Selection.ALL][key].samples
         known = helpsteer2.ATTRIBUTES.get(key)
@@ -199,7 +255,7 @@ def _kappa(estimate: Agreement) -> str:
 def _statistics(release: Release, facts: Facts) -> str:
     statistics, deciding = facts.statistics, release.project.spread_attribute
     rows = []
-    for attribute in release.project.attributes_for():
+    for attribute in facts.attributes:
         scores, both = statistics.scores[attribute.key], statistics.with_deciding[attribute.key]
         known = helpsteer2.published(attribute)
         theirs = f"{known.mean:.2f} / {known.deviation:.2f} / {known.correlation:.3f}" if known else ""

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 from array import array
+from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -27,11 +28,12 @@ from annotator.consensus.rules import Rules
 from annotator.db.planning import take_statistics
 from annotator.exporting.columns import Row
 from annotator.exporting.copied import Lines
-from annotator.exporting.filters import STATES
+from annotator.exporting.filters import STATES, Filters
 from annotator.exporting.formats import encoded
 from annotator.models import (
     Annotation,
     Assignment,
+    Attribute,
     Consensus,
     ImportedRater,
     Label,
@@ -45,7 +47,7 @@ from annotator.projects.pseudonyms import Pseudonyms
 from annotator.refusals import Refusal
 from annotator.releases.card import Facts, card
 from annotator.releases.checks import CHECKS, Checker
-from annotator.releases.rows import CONFIGURATIONS, SPLITS, Configuration, one_moment
+from annotator.releases.rows import CONFIGURATIONS, SPLITS, Configuration, as_of_their_versions, one_moment
 from annotator.releases.statistics import LabelStatistics
 from annotator.version import VERSION
 from annotator.web.tar_archives import Archive, Member, parts
@@ -94,11 +96,12 @@ def write(release: Release, folder: Path, pulse: Pulse, *, now: datetime) -> Wri
     report = agreement.report(project, now=now)
     take_statistics(Task, Response, Label, Consensus, Assignment, Annotation, Rating)
     with one_moment():
-        survey = _survey(project, pulse)
+        chosen = _chosen(release)
+        survey = _survey(project, chosen, pulse)
         if survey.failing and not release.leave_out_failing:
             raise ChecksFailed(_failures(survey.failing))
         pulse.rows, pulse.expected = 0, survey.rows
-        data = _Data(project, folder, left_out=survey.failing)
+        data = _Data(project, folder, chosen, left_out=survey.failing)
         data.write(pulse)
         if not data.files:
             raise NothingToRelease(_("There are no labels, preferences or ratings to release yet."))
@@ -123,6 +126,15 @@ def members_of(release: Release, folder: Path) -> list[Member]:
 # Before anything is written --------------------------------------------------------------------------------
 
 
+_Chosen = Mapping[str, Filters]
+"""What is read of each configuration, by its name."""
+
+
+def _chosen(release: Release) -> _Chosen:
+    wanted = Filters(rubric_versions=(release.rubric_version,) if release.rubric_version else ())
+    return {one.name: as_of_their_versions(one, release.project, wanted) for one in CONFIGURATIONS}
+
+
 @dataclass
 class _Survey:
     """What a look at every text has found: how many rows and texts there are, and the tasks that fail a check.
@@ -135,10 +147,10 @@ class _Survey:
     failing: dict[int, tuple[str, str]] = field(default_factory=dict)
 
 
-def _survey(project: Project, pulse: Pulse) -> _Survey:
+def _survey(project: Project, chosen: _Chosen, pulse: Pulse) -> _Survey:
     survey, checker = _Survey(), Checker()
     for configuration in CONFIGURATIONS:
-        with closing(configuration.rows(project)) as rows:
+        with closing(configuration.rows(project, chosen[configuration.name])) as rows:
             for placed in rows:
                 survey.rows += 1
                 pulse.count()
@@ -166,12 +178,16 @@ def _failures(failing: Mapping[int, tuple[str, str]]) -> str:
 class _Data:
     """Writes the Parquet files, and adds up what the card says about their rows."""
 
-    def __init__(self, project: Project, folder: Path, *, left_out: Collection[int]) -> None:
+    def __init__(self, project: Project, folder: Path, chosen: _Chosen, *, left_out: Collection[int]) -> None:
         self.rows: dict[str, dict[str, int]] = {}
         self.files: list[dict[str, Any]] = []
         self.languages: set[str] = set()
-        self.statistics = LabelStatistics(project.attribute_keys(), deciding=project.spread_attribute)
-        self._project, self._folder, self._left_out = project, folder, left_out
+        self.labels = Counter[tuple[int, str]]()
+        self.attributes = project.attributes_ever(versions=chosen[CONFIGURATIONS[0].name].rubric_versions)
+        self.statistics = LabelStatistics(
+            [attribute.key for attribute in self.attributes], deciding=project.spread_attribute
+        )
+        self._project, self._folder, self._chosen, self._left_out = project, folder, chosen, left_out
         self._digests: dict[str, str] = {}
         self._tasks = array("q")
 
@@ -187,7 +203,7 @@ class _Data:
         place = f"{configuration.folder}/{split}-00000-of-00001.parquet"
         digest, number = hashlib.sha256(), 0
         # Known before the first row: while rows are copied, the connection waits for ever with any other statement.
-        columns = configuration.columns(self._project)
+        columns = configuration.columns(self._project, self._chosen[configuration.name])
 
         def lines(rows: Iterable[Row]) -> Iterator[bytes]:
             nonlocal number
@@ -211,7 +227,7 @@ class _Data:
 
     def _placed(self, configuration: Configuration, split: str, pulse: Pulse) -> Generator[Row]:
         last = None
-        with closing(configuration.rows(self._project)) as rows:
+        with closing(configuration.rows(self._project, self._chosen[configuration.name])) as rows:
             for placed in rows:
                 pulse.check()
                 if placed.split != split or placed.task in self._left_out:
@@ -223,6 +239,7 @@ class _Data:
                     self.languages.add(placed.language.split("-")[0])
                 if configuration is CONFIGURATIONS[0]:
                     self.statistics.add(placed.task, placed.row)
+                    self.labels[placed.row["rubric_version"], placed.row["label_source"]] += 1
                 yield placed.row
 
     def tasks(self) -> list[int]:
@@ -230,8 +247,21 @@ class _Data:
         keys: list[int] = np.unique(np.frombuffer(self._tasks, dtype=np.int64)).tolist()
         return keys
 
+    def levels(self) -> dict[str, int]:
+        return {attribute.key: len(attribute.levels) for attribute in self.attributes}
+
+    def versions(self) -> dict[int, Sequence[Attribute]]:
+        """Returns the attributes of each version of the rubric that any row was made under, the newest first."""
+        under = {version for filters in self._chosen.values() for version in filters.rubric_versions}
+        every = self._project.versions_of_attributes().items()
+        return {
+            version: [one for one in attributes if one.scope == Attribute.Scope.RESPONSE]
+            for version, attributes in every
+            if version in under
+        }
+
     def content_hash(self) -> str:
-        identity = {"format": FORMAT, "levels": self._project.scales(), "rows": self._digests}
+        identity = {"format": FORMAT, "levels": self.levels(), "rows": self._digests}
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
@@ -260,12 +290,18 @@ def _facts(project: Project, data: _Data, survey: _Survey, report: agreement.Rep
     by_person = counting.order_by().values("annotator").annotate(number=Count("pk"))
     numbers = dict(by_person.values_list("annotator", "number"))
     names = Pseudonyms(project.pk)
+    given = Annotation.objects.counting().for_project(project.pk).filter(assignment__task__state__in=STATES)
+    by_origin = given.order_by().values("origin").annotate(number=Count("pk")).values_list("origin", "number")
     return Facts(
         rows=data.rows,
         tasks=len(data.tasks()),
         left_out=len(survey.failing),
         texts=survey.texts,
         languages=sorted(data.languages - {""}),
+        versions=data.versions(),
+        attributes=data.attributes,
+        labels=data.labels,
+        annotations=dict(by_origin),
         statistics=data.statistics,
         report=report,
         raters=sorted(
@@ -309,7 +345,12 @@ def _manifest(release: Release, facts: Facts, files: Sequence[Mapping[str, Any]]
         "license": release.license,
         "content_hash": facts.content_hash,
         "protocol": vars(Rules.of(project)),
-        "rubric": {"key": project.rubric.key, "version": project.rubric.version, "levels": project.scales()},
+        "rubric": {
+            "key": project.rubric.key,
+            "version": project.rubric.version,
+            "levels": {attribute.key: len(attribute.levels) for attribute in facts.attributes},
+            "labels_by_version": {str(version): number for version, number in facts.labels_by_version().items()},
+        },
         "split": {"by": "prompt", "validation_share": project.validation_share},
         "counts": {"tasks": facts.tasks, "rows": facts.rows, "annotators": len(facts.raters)},
         "checks": {"passed": list(CHECKS), "texts": facts.texts, "tasks_left_out": facts.left_out},

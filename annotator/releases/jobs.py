@@ -27,6 +27,7 @@ from annotator.background.pulse import Ended, Pulse, PutDown
 from annotator.background.turns import by_turns
 from annotator.db import locks
 from annotator.db.clock import database_now
+from annotator.exporting.rows import require_rubric_versions
 from annotator.importing.bulk_copy import copy_rows
 from annotator.models import Assignment, Project, Release, ReleaseTask, User
 from annotator.refusals import Refusal
@@ -81,10 +82,13 @@ def add(project: Project, particulars: Particulars, *, by: User | None, now: dat
 
     Raises:
         UnusableParticulars: The licence is unknown, or a text is too long or must not be published.
+        NoRubricVersion: The project's rubric has never had this version.
         TooManyReleases: The project has too many already.
         DiskNearlyFull, ForeignArtifacts: There is no room for it, or the folder is not this installation's.
     """
     particulars.require_usable()
+    if particulars.rubric_version is not None:
+        require_rubric_versions(project, [particulars.rubric_version])
     artifacts.require_ours()
     disk_space.require_room()
     with transaction.atomic():

@@ -30,7 +30,10 @@ class UnusableParticulars(Refusal):
 
 @dataclass(frozen=True)
 class Particulars:
-    """What a card says in a manager's words. Where a text is empty, the card has a plain sentence of its own."""
+    """What a card says in a manager's words. Where a text is empty, the card has a plain sentence of its own.
+
+    `rubric_version` is the one that labels and ratings were made under; None for those of every version.
+    """
 
     title: str = ""
     license: str = UNKNOWN
@@ -39,6 +42,7 @@ class Particulars:
     limits: str = ""
     notes: str = ""
     leave_out_failing: bool = False
+    rubric_version: int | None = None
 
     def require_usable(self) -> None:
         """Raises UnusableParticulars for an unknown licence, a text that is too long, or one that fails the checks."""

@@ -148,7 +148,7 @@ def current_of(task: Task) -> Adjudication | None:
 
 
 def _locked(task_id: int) -> Task:
-    tasks = Task.objects.select_for_update(of=("self",)).select_related("project")
+    tasks = Task.objects.select_for_update(of=("self",)).select_related("project__rubric")
     return tasks.defer("conversation", "metadata").get(pk=task_id)
 
 
@@ -173,7 +173,7 @@ def _write_labels(adjudication: Adjudication, now: datetime) -> None:
     present = {
         (label.source, label.response_id): {name: getattr(label, name) for name in fields} for label in of_responses
     }
-    labels, project = [], adjudication.task.project_id
+    labels, project, version = [], adjudication.task.project_id, adjudication.task.project.rubric.version
     for number, levels in adjudication.scores.items():
         response = int(number)
         agreed = present.get((Label.Source.CONSENSUS, response), {})
@@ -181,13 +181,13 @@ def _write_labels(adjudication: Adjudication, now: datetime) -> None:
         if rows := adjudication.segments.get(number):
             values |= {"aspects": adjudication.aspects, "segment_scores": rows, "segment_means": rows, "cut": None}
         if present.get((Label.Source.ADJUDICATED, response)) != values:
-            own = {"source": Label.Source.ADJUDICATED, "means": levels, "made_at": now}
+            own = {"source": Label.Source.ADJUDICATED, "means": levels, "rubric_version": version, "made_at": now}
             labels.append(Label(project_id=project, response_id=response, **values, **own))
     Label.objects.bulk_create(
         labels,
         update_conflicts=True,
         unique_fields=["response", "source"],
-        update_fields=["scores", "means", *_NO_SEGMENTS, "made_at"],
+        update_fields=["scores", "means", *_NO_SEGMENTS, "rubric_version", "made_at"],
     )
 
 

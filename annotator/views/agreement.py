@@ -36,13 +36,16 @@ def agreement(request: HttpRequest, slug: str) -> HttpResponse:
     naming = access.naming_for(user, project)
     rater = rater_called(project, request.GET.get("with", ""), naming=naming)
     measured = report(project, now=database_now(), pairs_of=rater)
-    attributes = [attribute for attribute in project.every_attribute() if attribute.key in measured.closeness]
+    ever = [one for scope in Attribute.Scope for one in project.attributes_ever(scope)]
+    attributes = [attribute for attribute in ever if attribute.key in measured.closeness]
+    asked = {attribute.key for attribute in project.every_attribute()}
     order = Order.read(request.GET.get("by", ""), attributes)
     rows = order.sorted([Row.of(rater, attributes, name=naming) for rater in measured.raters])
     page = {
         "project": project,
         "report": measured,
         "attributes": attributes,
+        "no_longer_asked": [one.shown_name for one in attributes if one.key not in asked],
         "kappas": [
             (attribute, [by_attribute[attribute.key] for by_attribute in measured.selections.values()])
             for attribute in attributes

@@ -23,7 +23,7 @@ from annotator.exporting.columns import Row
 from annotator.exporting.downloads import downloaded
 from annotator.exporting.formats import content_type, file_name
 from annotator.exporting.previews import Preview, preview
-from annotator.exporting.rows import NoLabels, UnknownExport, UnknownField, export
+from annotator.exporting.rows import NoLabels, NoRubricVersion, UnknownExport, UnknownField, export
 from annotator.forms.data import ExportForm
 from annotator.models import ExportJob, Project, User
 from annotator.refusals import Refusal
@@ -48,7 +48,7 @@ def export_data(request: HttpRequest, slug: str) -> HttpResponse:
     if form.is_valid():
         try:
             shown = preview(project, **form.export(), by=user)
-        except (TooBroad, NoLabels, UnknownExport) as refusal:
+        except (TooBroad, NoLabels, NoRubricVersion, UnknownExport) as refusal:
             form.add_error(None, str(refusal))
         except UnknownField as refusal:
             form.add_error("only", str(refusal))
@@ -90,7 +90,7 @@ def export_file(request: HttpRequest, slug: str) -> HttpResponseBase:
     try:
         lane_shares.require_share(request, user.pk)
         rows = export(project, **chosen, by=user)
-    except (NoLabels, UnknownExport, UnknownField, lane_shares.ShareUsedUp) as refusal:
+    except (NoLabels, NoRubricVersion, UnknownExport, UnknownField, lane_shares.ShareUsedUp) as refusal:
         messages.error(request, f"{_('Nothing was downloaded.')} {refusal}")
         return redirect("export-data", slug)
     format, gzip = chosen["format"], chosen["gzip"]

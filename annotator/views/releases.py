@@ -27,7 +27,7 @@ def releases(request: HttpRequest, slug: str) -> HttpResponse:
     """Lists the releases beside the form of a new one."""
     user = user_of(request)
     project = access.managed_project(user, slug)
-    form = ReleaseForm(request.POST if request.method == "POST" else None)
+    form = ReleaseForm(project, request.POST if request.method == "POST" else None)
     if form.is_valid():
         try:
             release = jobs.request(project, form.particulars(), by=user, now=database_now())

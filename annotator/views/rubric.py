@@ -125,7 +125,9 @@ def _named(project: Project, change: Change, before: RubricText, after: RubricTe
     keep_keys = [f"{one.name} ({one.key})" for one in after.attributes if earlier.get(one.key, one.name) != one.name]
     decides = names[change.spread_attribute]
     said = {"limits": limits if follow else None, "never": never_met(then, scales)}
-    return {**lists, **said, "keep_keys": keep_keys, "decides": decides, "levels": scales[change.spread_attribute][1]}
+    scored = [(names[key], count, count == rubrics.MOST_COUNTED) for key, count in change.scored.items()]
+    levels = scales[change.spread_attribute][1]
+    return {**lists, **said, "scored": scored, "keep_keys": keep_keys, "decides": decides, "levels": levels}
 
 
 def _loaded(request: HtmxRequest, project: Project, user: User, in_force: RubricText) -> RubricEditor:

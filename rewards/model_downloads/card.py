@@ -211,6 +211,8 @@ def _origin(model: RewardModel) -> str:
     if snapshot:
         tasks = f"{snapshot.train_tasks:,} to learn from, {snapshot.validation_tasks:,} held out"
         rows += [["tasks", tasks], ["labelled responses", f"{snapshot.labels:,}"]]
+    if rubric := registry.rubric_in_words(model):
+        rows.append(["rubric", rubric])
     rows += [
         ["snapshot", f"`{lineage['snapshot']}`"],
         ["settings", f"`{lineage['config_hash']}`"],

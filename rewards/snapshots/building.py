@@ -104,7 +104,7 @@ def _steps(project: Project, now: datetime) -> Generator[Step, None, None]:
             files.finish()
             counts = files.counts()
             _check(project, counts)
-            manifest = _manifest(project, files.hashes(), counts, now)
+            manifest = _manifest(project, files, counts, now)
             yield Step(len(files.tasks), _keep(project, building, manifest, files))
     finally:
         shutil.rmtree(building, ignore_errors=True)
@@ -147,11 +147,11 @@ def _check(project: Project, counts: dict[str, int]) -> None:
         )
 
 
-def _manifest(project: Project, hashes: dict[str, str], counts: dict[str, int], now: datetime) -> dict[str, Any]:
+def _manifest(project: Project, files: Files, counts: dict[str, int], now: datetime) -> dict[str, Any]:
     scales = {attribute.key: len(attribute.levels) for attribute in project.every_attribute()}
     levels = {key: levels for key, levels in scales.items() if levels != USUAL_LEVELS}
     aspects = [aspect.key for aspect in project.aspects()]
-    identity = {"format": FORMAT, "attributes": project.attribute_keys(), "files": hashes}
+    identity = {"format": FORMAT, "attributes": project.attribute_keys(), "files": files.hashes()}
     # Only where there are some, so that what has five levels throughout keeps the hash that it always had.
     identity |= {"levels": levels} if levels else {}
     identity |= {"aspects": aspects} if aspects else {}
@@ -160,6 +160,11 @@ def _manifest(project: Project, hashes: dict[str, str], counts: dict[str, int], 
         "content_hash": hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest(),
         "counts": counts,
         "split": {"by": "prompt_hash", "validation_share": project.validation_share},
+        "rubric": {
+            "key": project.rubric.key,
+            "version": project.rubric.version,
+            "labels_by_version": {str(version): number for version, number in sorted(files.versions.items())},
+        },
         "protocol": vars(Rules.of(project)),
         "taken_at": now.isoformat(),
     }

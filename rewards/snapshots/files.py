@@ -3,6 +3,7 @@
 import hashlib
 import os
 from array import array
+from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -55,6 +56,8 @@ class Files:
     validation_share: float
     tasks: "array[int]" = field(default_factory=lambda: array("q"))
     redacted: dict[int, datetime] = field(default_factory=dict)
+    versions: Counter[int] = field(default_factory=Counter)
+    """Labels by the version of the rubric that they were made under."""
 
     def __enter__(self) -> "Files":
         self.sides = {name: Side(self.folder / f"{name}.jsonl") for name in ("train", "validation")}
@@ -71,6 +74,7 @@ class Files:
     def add(self, line: Line) -> None:
         self.sides["validation" if is_held_out(line.prompt_hash, self.validation_share) else "train"].add(line)
         self.tasks.append(line.task)
+        self.versions.update(line.versions)
         if line.redacted_at:
             self.redacted[line.task] = line.redacted_at
 

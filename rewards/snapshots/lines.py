@@ -15,12 +15,15 @@ from typing import NamedTuple
 
 from django.db import connection
 from django.db.models import Max
-from django.db.models.expressions import RawSQL
 
-from annotator.consensus.rankings import pairs_of
+from annotator.consensus.rankings import pairs_in_force
 from annotator.models import Project, Task
-from annotator.models.label import IN_FORCE_OF_RESPONSE
-from rewards.snapshots.answers import preferred_alone
+from annotator.models.label import (
+    COMPARED_IN_FORCE,
+    IN_FORCE_OF_RESPONSE,
+    PAIRS_IN_FORCE,
+    PREFERENCE_IN_FORCE,
+)
 
 TASKS_AT_ONCE = 2_000
 """How many of the project's tasks one statement reads; between two of them the caller can say that it is alive."""
@@ -37,6 +40,8 @@ class Line:
     responses: int
     labels: int
     preferences: int
+    versions: Sequence[int]
+    """Of the rubric, of each label."""
 
 
 class _Row(NamedTuple):
@@ -52,11 +57,9 @@ class _Row(NamedTuple):
     conversation: str
     source: str | None
     language: str
-    imported_preference: int | None
     preference: int | None
     pairs: str | None
-    settled_preference: int | None
-    settled_ranking: str | None
+    ranking: str | None
     is_preferred: bool
     responses: Sequence[int]
     models: Sequence[str]
@@ -67,14 +70,14 @@ class _Row(NamedTuple):
     aspects: Sequence[str | None]
     segment_means: Sequence[str | None]
     cuts: Sequence[str | None]
+    versions: Sequence[int | None]
 
 
 # Everything is looked up task by task: a join of whole tables would be planned by their sizes, and read them anew in
 # each part. A task without labels costs little, as its texts are not read.
 _SELECT = f"""
 SELECT t.id, t.redacted_at, t.external_id, t.prompt_hash, t.conversation::text, t.metadata ->> 'source', t.language,
-       t.imported_preference, c.preference, nullif(c.pairs, '[]')::text, a.preference, a.ranking::text,
-       n.is_preferred, w.*
+       {PREFERENCE_IN_FORCE}, ({PAIRS_IN_FORCE})::text, a.ranking::text, n.is_preferred, w.*
 FROM annotator_task t
 LEFT JOIN LATERAL (SELECT * FROM annotator_consensus c WHERE c.task_id = t.id LIMIT 1) c ON true
 LEFT JOIN LATERAL (
@@ -85,16 +88,15 @@ CROSS JOIN LATERAL (
         SELECT FROM annotator_response r CROSS JOIN LATERAL ({IN_FORCE_OF_RESPONSE}) l WHERE r.task_id = t.id
     ) AS is_labelled OFFSET 0
 ) y
-CROSS JOIN LATERAL (
-    SELECT CASE WHEN y.is_labelled THEN false ELSE EXISTS (PREFERRED) END AS is_preferred OFFSET 0
-) n
+CROSS JOIN LATERAL (SELECT NOT y.is_labelled AND {COMPARED_IN_FORCE} AS is_preferred OFFSET 0) n
 CROSS JOIN LATERAL (
     SELECT array_agg(r.id ORDER BY r.position), array_agg(r.model ORDER BY r.position),
            array_agg(to_json(r.text)::text ORDER BY r.position), array_agg(l.means::text ORDER BY r.position),
            array_agg(l.scores::text ORDER BY r.position), array_agg(k.ratings ORDER BY r.position),
            array_agg(array_to_json(l.aspects)::text ORDER BY r.position),
            array_agg(l.segment_means::text ORDER BY r.position),
-           array_agg(coalesce(l.cut, r.segments)::text ORDER BY r.position)
+           array_agg(coalesce(l.cut, r.segments)::text ORDER BY r.position),
+           array_agg(l.rubric_version ORDER BY r.position)
     FROM annotator_response r
     LEFT JOIN LATERAL ({IN_FORCE_OF_RESPONSE}) l ON true
     LEFT JOIN LATERAL (
@@ -126,14 +128,11 @@ def parts(project: Project) -> Iterator[Generator[Line, None, None]]:
 
 
 def _part(project: Project, after: int, until: int) -> Generator[Line, None, None]:
-    alone = preferred_alone(project).filter(task_id=RawSQL("t.id", [])).order_by().values("pk")
-    preferred, values = alone.query.sql_with_params()
-    statement = _SELECT.replace("PREFERRED", preferred)
     # Row by row, so that a part with long texts takes no more memory than one with short ones.
     with (
         connection.cursor() as cursor,
         connection.wrap_database_errors,
-        closing(cursor.stream(statement, [*values, project.pk, after, until])) as rows,
+        closing(cursor.stream(_SELECT, [project.pk, after, until])) as rows,
     ):
         aspects = tuple(aspect.key for aspect in project.aspects())
         for row in rows:
@@ -146,20 +145,23 @@ def _line(row: _Row, aspects: tuple[str, ...]) -> Line | None:
 
     Segments have their scores in the order of `aspects`.
     """
-    preference, pairs = _preference(row), _pairs(row)
+    preference, pairs = row.preference, _pairs(row)
     if row.is_preferred and not (pairs or (preference and len(row.responses) == 2)):
         return None
+    labelled = [
+        version or 1
+        for version, means, segments in zip(row.versions, row.means, row.segment_means, strict=True)
+        if means not in (None, "{}") or segments is not None
+    ]
     return Line(
         row.task,
         row.redacted_at,
         row.prompt_hash,
         _json(row, preference, pairs, aspects),
         responses=len(row.responses),
-        labels=sum(
-            means not in (None, "{}") or segments is not None
-            for means, segments in zip(row.means, row.segment_means, strict=True)
-        ),
+        labels=len(labelled),
         preferences=(preference is not None) + len(pairs),
+        versions=labelled,
     )
 
 
@@ -210,20 +212,7 @@ def _numbers(means: str) -> str:
 
 def _pairs(row: _Row) -> list[list[int]]:
     """Returns the places of every two responses that a ranking tells apart, the better one first."""
-    if not (row.settled_ranking or row.pairs):
-        return []
+    ranking, agreed = (json.loads(text) if text else None for text in (row.ranking, row.pairs))
     places = {response: place for place, response in enumerate(row.responses)}
-    settled = json.loads(row.settled_ranking) if row.settled_ranking else None
-    pairs = pairs_of(settled) if settled else json.loads(row.pairs or "[]")
+    pairs = pairs_in_force(ranking, agreed) or ()
     return [[places[better], places[worse]] for better, worse in pairs if better in places and worse in places]
-
-
-def _preference(row: _Row) -> int | None:
-    """Returns the reviewer's preference where there is one, else the annotators', else the imported one."""
-    if row.settled_preference is not None:
-        return _valid(row.settled_preference)
-    return row.preference if row.preference is not None else _valid(row.imported_preference)
-
-
-def _valid(preference: int | None) -> int | None:
-    return preference if preference is not None and -3 <= preference <= 3 else None

@@ -453,6 +453,7 @@ def _origin(model: RewardModel) -> list[tuple[str, Any]]:
         (_("Language model"), lineage["backbone"]),
         (_("Weights in the reward"), weights),
         (_("Compared with"), _("version %(version)s") % {"version": parent} if parent else _("no champion yet")),
+        *([(_("Rubric"), rubric)] if (rubric := registry.rubric_in_words(model)) else []),
         (_("Snapshot"), lineage["snapshot"]),
         (_("Settings"), lineage["config_hash"]),
         (_("Code"), lineage["code_version"]),

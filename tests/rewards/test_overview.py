@@ -21,7 +21,7 @@ from annotator.models import (
     Task,
     Webhook,
 )
-from annotator.models.rubric import attributes_of
+from annotator.models.rubric import attributes_by_version
 from annotator.projects import figures as figures_module
 from annotator.projects.condition import Found, Problem, facts, problems
 from annotator.projects.figures import figures, refresh
@@ -181,7 +181,7 @@ def test_another_rubric_stands_alone(project: Project, cast: Cast, carol: Client
         attribute.key = f"my-{attribute.key}"
         attribute.save()
     Project.objects.update(spread_attribute="my-helpfulness")
-    attributes_of.cache_clear()
+    attributes_by_version.cache_clear()
     page = carol.get(PAGE).content.decode()
     assert "HelpSteer2</th>" not in page
 

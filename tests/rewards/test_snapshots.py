@@ -60,6 +60,13 @@ def test_the_manifest_names_the_files_hashes(db: None) -> None:
         assert hashlib.sha256((taken.directory() / name).read_bytes()).hexdigest() == digest
 
 
+def test_the_manifest_counts_the_labels_of_each_version_of_the_rubric(db: None) -> None:
+    project = labelled_project()
+    Label.objects.filter(response__position=1).update(rubric_version=2)
+    manifest = snapshots.take(project, now=NOW).manifest
+    assert manifest["rubric"] == {"key": "helpsteer2", "version": 1, "labels_by_version": {"1": 40, "2": 40}}
+
+
 def test_a_prompt_never_changes_side(db: None) -> None:
     small, large = labelled_project("small", tasks=20), labelled_project("large", tasks=40)
     side = {row["prompt_hash"]: name for name in ("train", "validation") for row in side_rows(small, name)}

@@ -36,6 +36,9 @@ class Command(BaseCommand):
         parser.add_argument(
             "--leave-out-failing", action="store_true", help="leave out tasks with a text that must not be published"
         )
+        parser.add_argument(
+            "--rubric-version", type=int, help="only labels and ratings made under this version of the rubric"
+        )
         parser.add_argument("--to", help="copy the files to this folder, which must be empty or not exist yet")
         parser.add_argument("--push", metavar="REPO", help="take the release to this dataset of the Hub: NAME/DATASET")
         parser.add_argument("--public", action="store_true", help="let everybody read a dataset that --push makes")
@@ -77,7 +80,8 @@ def _release(project: Project, options: dict[str, Any]) -> Release:
             raise CommandError(f"{project.slug} has no release {options['number']}.")
         return release
     texts = {name.replace("-", "_"): options[name.replace("-", "_")] for name in ("license", *TEXTS)}
-    particulars = Particulars(**texts, leave_out_failing=options["leave_out_failing"])
+    others = {name: options[name] for name in ("leave_out_failing", "rubric_version")}
+    particulars = Particulars(**texts, **others)
     release = jobs.wait_for(jobs.add(project, particulars, by=None, now=database_now()))
     if release.error:
         raise CommandError(release.error)

@@ -141,7 +141,10 @@ def test_as_many_are_counted_as_leave(project: Project) -> None:
 
 def test_a_project_of_its_own_has_the_columns_of_preferences_alone(project: Project) -> None:
     make_task(project)
-    assert list(LAYOUTS["helpsteer3"].columns(project))[-2:] == ["overall_preference", "individual_preference"]
+    assert list(LAYOUTS["helpsteer3"].columns(project, EVERYTHING))[-2:] == [
+        "overall_preference",
+        "individual_preference",
+    ]
 
 
 def test_feedback_that_came_is_no_rating(project: Project) -> None:

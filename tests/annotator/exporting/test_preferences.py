@@ -225,7 +225,7 @@ def test_parquet_holds_what_json_lines_hold(project: Project, cast: Cast, layout
     champion, response = make_model(project, is_champion=True), task.responses.all()[0]
     Score.objects.create(reward_model=champion, response=response, scores={"helpfulness": 2.5}, reward=2.5)
     table = pyarrow.parquet.read_table(io.BytesIO(exported(project, layout, "parquet")))
-    assert [*table.column_names] == [*LAYOUTS[layout].columns(project)]
+    assert [*table.column_names] == [*LAYOUTS[layout].columns(project, EVERYTHING)]
     lines = rows(project, layout)
     assert lines
     for packed, line in zip(table.to_pylist(), lines, strict=True):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from annotator.exporting.filters import Filters
+from annotator.exporting.filters import EVERYTHING, Filters
 from annotator.exporting.formats import encoded
 from annotator.exporting.layouts import LAYOUTS
 from annotator.exporting.rows import layouts_for
@@ -80,7 +80,7 @@ def test_steps_are_good_from_the_middle_of_the_scale(raters: list[User]) -> None
 @pytest.mark.parametrize("format", ["jsonl", "csv", "parquet"])
 def test_every_format(raters: list[User], layout: str, format: str) -> None:
     project = Project.objects.get()
-    content = b"".join(encoded(rows(layout), LAYOUTS[layout].columns(project), format=format))
+    content = b"".join(encoded(rows(layout), LAYOUTS[layout].columns(project, EVERYTHING), format=format))
     if format == "jsonl":
         assert [json.loads(line) for line in content.splitlines()] == rows(layout)
     elif format == "csv":

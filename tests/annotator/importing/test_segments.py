@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from annotator.exporting.filters import Filters
+from annotator.exporting.filters import EVERYTHING, Filters
 from annotator.exporting.formats import encoded
 from annotator.exporting.layouts import LAYOUTS
 from annotator.importing import import_rows
@@ -215,7 +215,7 @@ def rated(project: Project) -> Project:
 def test_what_leaves_by_rater_and_segment_comes_back(rated: Project, format: str) -> None:
     layout = LAYOUTS["segments"]
     rows = layout.rows(rated, Filters(), Task.objects.none())
-    file = b"".join(encoded(rows, layout.columns(rated), format=format))
+    file = b"".join(encoded(rows, layout.columns(rated, EVERYTHING), format=format))
     other = make_segmented_project("other")
     make_segmented_task(other, "t")
     first = import_rows(other, io.BytesIO(file), now=NOW)

@@ -177,6 +177,7 @@ def test_what_a_change_means_is_said_in_numbers(project: Project, cast: Cast) ->
     assert (change.version, change.added, change.reworded) == (2, ("tone",), ("helpfulness",))
     assert change.removed == ("correctness", "coherence", "complexity", "verbosity")
     assert (change.annotations, change.complete, change.begun) == (4, 1, 1)
+    assert change.scored == dict.fromkeys(change.removed, 4)
     assert project.rubric.version == 1
 
 

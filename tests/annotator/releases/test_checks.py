@@ -6,7 +6,7 @@ import pytest
 from django.conf import LazySettings
 
 from annotator.models import Annotation, Project, Response, Rubric, Task
-from annotator.models.rubric import attributes_of
+from annotator.models.rubric import attributes_by_version
 from annotator.releases.checks import PATHS, REDACTED, SECRETS, Checker
 from annotator.releases.particulars import Particulars, UnusableParticulars
 from tests.annotator.releases.conftest import Made
@@ -107,7 +107,7 @@ def test_a_redacted_task_is_named(rated: list[Task], made: Made) -> None:
 
 def test_the_card_is_checked_as_well(rated: list[Task], made: Made) -> None:
     Rubric.objects.get(key="helpsteer2").attributes.filter(key="coherence").update(description=f"Not {AWS}")
-    attributes_of.cache_clear()
+    attributes_by_version.cache_clear()
     error = made(leave_out_failing=True).error
     assert error.startswith("The file README.md would contain an AWS access key")
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from annotator.db.statements import Statement
 from annotator.models import Project
-from annotator.models.label import IN_FORCE_OF_RESPONSE
+from annotator.models.label import COMPARED_IN_FORCE, IN_FORCE_OF_RESPONSE
 
 MOST_TASKS = 2_000
 """The most tasks of each state that are counted: a page waits for this."""
@@ -45,11 +45,7 @@ WITH t AS (
      WHERE project_id = %(project)s AND state = 'open' LIMIT %(most)s)
 ), counted AS (
     SELECT t.state, t.prompt_hash, y.labels,
-           a.preference BETWEEN -3 AND 3 OR a.ranking IS NOT NULL OR (
-               a.preference IS NULL AND coalesce(c.dropped_because, '') = ''
-               AND (coalesce(c.preference, t.imported_preference) BETWEEN -3 AND 3
-                    OR coalesce(c.pairs, '[]') <> '[]')
-           ) AS is_preferred,
+           {COMPARED_IN_FORCE} AS is_preferred,
            ('x0' || substr(t.prompt_hash, 1, 15))::bit(64)::bigint / 16.0 ^ 15 < %(share)s AS is_held_out
     FROM t LEFT JOIN LATERAL (SELECT * FROM annotator_consensus c WHERE c.task_id = t.id LIMIT 1) c ON true
     LEFT JOIN LATERAL (

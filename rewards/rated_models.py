@@ -16,7 +16,7 @@ import numpy as np
 from annotator.consensus.rankings import ranks_of
 from annotator.db.statements import Statement
 from annotator.models import Project
-from annotator.models.label import IN_FORCE_OF_RESPONSE
+from annotator.models.label import IN_FORCE_OF_RESPONSE, PAIRS_IN_FORCE, PREFERENCE_IN_FORCE
 from rewards.learning.metrics import spearman
 from rewards.model_ranking import Estimate, Pairs, Ranking, mean_of, ranking, sums_of
 from rewards.models import RewardModel
@@ -50,11 +50,9 @@ class _Row(NamedTuple):
 
     task: int
     prompt_hash: str
-    imported: int | None
-    agreed: int | None
-    agreed_pairs: str | None
-    settled: int | None
-    settled_ranking: str | None
+    preference: int | None
+    pairs: str | None
+    ranking: str | None
     response: int
     model: str
     length: int
@@ -75,10 +73,7 @@ WITH t AS (
      WHERE project_id = %(project)s AND state = 'complete' LIMIT %(most)s)
 )
 SELECT t.id, t.prompt_hash,
-       CASE WHEN coalesce(c.dropped_because, '') = '' THEN t.imported_preference END,
-       CASE WHEN c.dropped_because = '' THEN c.preference END,
-       CASE WHEN c.dropped_because = '' THEN nullif(c.pairs, '[]')::text END,
-       a.preference, a.ranking::text,
+       {PREFERENCE_IN_FORCE}, nullif({PAIRS_IN_FORCE}, '[]')::text, a.ranking::text,
        r.id, r.model, length(r.text), l.means::text, s.reward
 FROM t
 LEFT JOIN LATERAL (SELECT * FROM annotator_consensus c WHERE c.task_id = t.id LIMIT 1) c ON true
@@ -179,19 +174,16 @@ Compared = Iterator[tuple[_Row, _Row, float]]
 def _by_people(task: Sequence[_Row]) -> Compared:
     """Yields what people think of each two responses: the reviewer's word, else the annotators', else the import's."""
     about = task[0]
-    if about.settled_ranking:
-        yield from _by_ranks(task, ranks_of(json.loads(about.settled_ranking)))
-    elif about.agreed_pairs and about.settled is None:
+    if about.ranking:
+        yield from _by_ranks(task, ranks_of(json.loads(about.ranking)))
+    elif about.pairs:
         by_id = {row.response: row for row in task}
-        for better, worse in json.loads(about.agreed_pairs):
+        for better, worse in json.loads(about.pairs):
             if better in by_id and worse in by_id:
                 yield by_id[better], by_id[worse], 1.0
-    elif len(task) == 2:
-        words = (about.settled, about.agreed, about.imported)
-        preference = next((one for one in words if one is not None and -3 <= one <= 3), None)
-        if preference is not None:
-            # A preference is positive where the second response is better.
-            yield task[0], task[1], 0.5 if preference == 0 else float(preference < 0)
+    elif len(task) == 2 and about.preference is not None:
+        # A preference is positive where the second response is better.
+        yield task[0], task[1], 0.5 if about.preference == 0 else float(about.preference < 0)
 
 
 def _by_ranks(task: Sequence[_Row], ranks: Mapping[int, int]) -> Compared:

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 from django.db.models import QuerySet
 
-from annotator.consensus.rankings import pairs_of, ranking_of
+from annotator.consensus.rankings import pairs_in_force, ranking_of
 from annotator.exporting.columns import BOOLEAN, MESSAGES, TEXT, TIME, Type
 from annotator.exporting.copied import MOMENT, Lines
 from annotator.exporting.filters import Filters
@@ -14,11 +14,11 @@ from annotator.exporting.parts import without_line_ends
 from annotator.exporting.selections import in_time, tasks_listed_in
 from annotator.exporting.task_lines import Reading, task_lines
 from annotator.models import Annotation, Project
+from annotator.models.label import PAIRS_IN_FORCE
 
 # Before the line's end stands what leaves as it is. JSON has no line ends.
-_ROW = """concat('{"task":', to_json(t.external_id), ',"conversation":', t.conversation, ',"responses":',
-    responses.listed, E'\\n', json_build_array(responses.names, rankings.listed, c.pairs,
-                                             coalesce(c.dropped_because, '') <> '', a.ranking))"""
+_ROW = f"""concat('{{"task":', to_json(t.external_id), ',"conversation":', t.conversation, ',"responses":',
+    responses.listed, E'\\n', json_build_array(responses.names, rankings.listed, {PAIRS_IN_FORCE}, a.ranking))"""
 _NAME = "coalesce(nullif(r.external_id, ''), (r.position + 1)::text)"
 _RESPONSES = f"""
     json_agg(json_build_object('id', {_NAME}, 'text', r.text) ORDER BY r.position) AS listed,
@@ -51,9 +51,9 @@ def ranking_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> L
 
 def _line(line: bytes) -> bytes:
     head, answers = line.split(b"\n", 1)
-    responses, rankings, agreed, dropped, settled = orjson.loads(answers)
+    responses, rankings, agreed, settled = orjson.loads(answers)
     names = dict(responses)
-    pairs = pairs_of(settled) if settled else None if dropped else agreed
+    pairs = pairs_in_force(settled, agreed)
     ranking = None if pairs is None else _named(ranking_of(pairs, list(names)), names)
     for one in rankings:
         one["ranking"] = _named(one["ranking"], names)
@@ -65,7 +65,7 @@ def _named(tiers: Iterable[Iterable[int]], names: Mapping[int, str]) -> list[lis
     return [[names[response] for response in tier] for tier in tiers]
 
 
-def ranking_columns(_project: Project) -> Mapping[str, Type]:
+def ranking_columns(_project: Project, _filters: Filters) -> Mapping[str, Type]:
     responses = [{"id": TEXT, "text": TEXT}]
     by_people = {"annotator": TEXT, "ranking": [[TEXT]], "justification": TEXT, "submitted_at": TIME, "counts": BOOLEAN}
     head = {"task": TEXT, "conversation": MESSAGES, "responses": responses, "ranking": [[TEXT]], "pairs": [[TEXT]]}

@@ -342,6 +342,7 @@ class TaskResponseSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
     text = serializers.CharField()
     model = serializers.CharField()
+    metadata = serializers.DictField(help_text="what came with the response")
 
 
 class TaskSerializer(ModelSerializer[Task]):
@@ -366,9 +367,14 @@ class TaskSerializer(ModelSerializer[Task]):
         ]
 
     @extend_schema_field(TaskResponseSerializer(many=True))
-    def get_responses(self, task: Task) -> list[dict[str, str]]:
+    def get_responses(self, task: Task) -> list[dict[str, Any]]:
         return [
-            {"id": response.external_id or str(response.position + 1), "text": response.text, "model": response.model}
+            {
+                "id": response.external_id or str(response.position + 1),
+                "text": response.text,
+                "model": response.model,
+                "metadata": response.metadata,
+            }
             for response in task.responses.all()
         ]
 

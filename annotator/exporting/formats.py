@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 from django.core.serializers.json import DjangoJSONEncoder
 
-from annotator.exporting.columns import Row, Type
+from annotator.exporting.columns import JSON, Row, Type
 from annotator.exporting.copied import Lines
 from annotator.exporting.parts import without_line_ends
 from annotator.exporting.spreadsheets import csv_of_cells
@@ -116,7 +116,7 @@ def _cells(rows: Iterable[Row], columns: Mapping[str, Type]) -> Iterator[list[An
     """Yields each row's values in the order of `_flat_columns`: lists become JSON texts."""
     keys = {name: list(kind) if isinstance(kind, Mapping) else None for name, kind in columns.items()}
     kinds = chain.from_iterable(kind.values() if isinstance(kind, Mapping) else [kind] for kind in columns.values())
-    lists = [place for place, kind in enumerate(kinds) if not isinstance(kind, str)]
+    lists = [place for place, kind in enumerate(kinds) if kind == JSON or not isinstance(kind, str)]
     for row in rows:
         cells: list[Any] = []
         for name, parts in keys.items():

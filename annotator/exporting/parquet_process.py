@@ -23,6 +23,7 @@ PLAIN = {
     "integer": pyarrow.int64(),
     "number": pyarrow.float64(),
     "boolean": pyarrow.bool_(),
+    "json": pyarrow.string(),
     "time": pyarrow.timestamp("us", tz="UTC"),
 }
 
@@ -78,12 +79,16 @@ def groups(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
 def write(lines: Iterable[bytes], columns: dict[str, Any], target: Any) -> None:
     schema = pyarrow.schema([(name, arrow_type(kind)) for name, kind in columns.items()])
     timed = {name: kind for name, kind in columns.items() if has_times(kind)}
+    objects = [name for name, kind in columns.items() if kind == "json"]
     with pyarrow.parquet.ParquetWriter(target, schema, compression="zstd") as writer:
         for group in groups(iter(lines)):
             rows = [json.loads(line) for line in group]
             rows = [with_calls(row) if CALLS in line else row for row, line in zip(rows, group, strict=True)]
             for row in rows:
                 row.update({name: with_times(row.get(name), kind) for name, kind in timed.items()})
+                row.update(
+                    {name: json.dumps(row[name], ensure_ascii=False) for name in objects if row.get(name) is not None}
+                )
             writer.write_table(pyarrow.Table.from_pylist(rows, schema=schema))
 
 

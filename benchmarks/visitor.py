@@ -25,8 +25,14 @@ class Visitor:
         headers = {"Cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items())}
         headers |= {"HX-Request": "true"} if form and "active_seconds" in form else {}
         headers |= {"Content-Type": "application/x-www-form-urlencoded"} if form else {}
-        self.connection.request(method, path, urlencode(form) if form else None, headers)
-        answer = self.connection.getresponse()
+        try:
+            self.connection.request(method, path, urlencode(form) if form else None, headers)
+            answer = self.connection.getresponse()
+        except ConnectionError:
+            # The server closes a connection that nobody has used for a while; the next request opens another one.
+            self.connection.close()
+            self.connection.request(method, path, urlencode(form) if form else None, headers)
+            answer = self.connection.getresponse()
         text = answer.read().decode()
         for cookie in answer.headers.get_all("Set-Cookie", []):
             name, value = cookie.split(";")[0].split("=", 1)

@@ -156,6 +156,9 @@ def _rating_lists(lists: dict[str, list[Any]], attributes: Mapping[str, int]) ->
 
 
 def preference_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
+    if raw.from_csv:
+        values = from_json_cells(values, ("all_preferences_unprocessed", "three_most_similar_preferences"))
+        values["preference_strength"] = whole_of_cell(values.get("preference_strength"))
     for name in ("prompt", "response_1", "response_2", "preference_strength"):
         required(values, name)
     preferences = values.get("all_preferences_unprocessed", [])

@@ -52,6 +52,7 @@ def test_the_labels_lie_on_the_side_of_their_prompts(project: Project, rated: li
         "task": train[0]["task"],
         "response_id": "1",
         "label_source": "consensus",
+        "rubric_version": 1,
     }
 
 

@@ -29,6 +29,7 @@ from annotator.models import (
     StaleAgreement,
     Task,
 )
+from annotator.models.rubric import attributes_by_version
 from tests.annotator.agreement.samples import import_samples
 from tests.builders import NOW, claimed, imported, make_task, rate, ratings_row, submission
 from tests.conftest import Cast
@@ -205,6 +206,7 @@ def test_another_attribute_is_counted_from_the_start(project: Project) -> None:
     import_samples(project, [[1, 2, 3], [0, 0, 4]])
     assert list(agreement.kappas(project, now=NOW)[Selection.ALL])[-1] == "verbosity"
     project.rubric.attributes.filter(key="verbosity").delete()
+    attributes_by_version.cache_clear()
     estimates = agreement.kappas(Project.objects.get(pk=project.pk), now=NOW)[Selection.ALL]
     assert (list(estimates)[-1], estimates["complexity"].samples) == ("complexity", 2)
 

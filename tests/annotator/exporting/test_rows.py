@@ -176,7 +176,8 @@ def test_what_does_not_count_is_marked_and_left_out_of_disagreements(project: Pr
     exported = [(row["counts"], row["verdict"]) for row in rows(project, "annotations")]
     assert exported == [(False, "rejected"), (True, "accepted")]
     names = ["counts", "verdict", "extra", "ranking", "domain", "language", "feedback", "edit", "edit_summary"]
-    assert [list(row)[-9:] for row in cells(project, "annotations")] == [names] * 2
+    names += ["metadata", "response_metadata"]
+    assert [list(row)[-11:] for row in cells(project, "annotations")] == [names] * 2
     assert [row["helpfulness"] for row in rows(project, "disagreements")] == [[2]]
 
 
@@ -434,6 +435,7 @@ def test_a_zip_holds_helpsteer2_s_set_of_files(project: Project, cast: Cast) -> 
         "validation.jsonl.gz",
         "disagreements/disagreements.jsonl.gz",
         "preference/preference.jsonl.gz",
+        "tasks/tasks.jsonl.gz",
     ]
     held_out = [json.loads(line) for line in files["validation.jsonl.gz"]]
     kept = [json.loads(line) for line in files["train.jsonl.gz"]]

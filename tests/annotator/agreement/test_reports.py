@@ -83,6 +83,8 @@ def test_ratings_that_never_vary_are_said_so(project: Project) -> None:
 def test_first_three_all_and_kept_differ(project: Project) -> None:
     samples = [[0, 4, 4, 3, 0], [1, 1, 2], [4, 3, 1]]
     import_samples(project, samples)
+    for given in Annotation.objects.all():  # the file does not say who was first
+        Annotation.objects.filter(pk=given.pk).update(submitted_at=NOW + timedelta(seconds=given.pk))
     kept = [[4, 4, 3], [1, 1, 2]]
     assert kappa(project, Selection.FIRST_THREE) == pytest.approx(by_definition([sample[:3] for sample in samples]))
     assert kappa(project, Selection.ALL) == pytest.approx(by_definition(samples))
@@ -205,3 +207,10 @@ def test_safety_is_told_with_the_raw_agreement(project: Project, cast: Cast) -> 
     safety = report(project, now=NOW).safety
     assert safety.agreement.samples == 4
     assert (safety.exact, safety.unsafe) == pytest.approx((1 / 4, 3 / 8))
+
+
+def test_no_interval_has_no_width(project: Project) -> None:
+    """Eight tasks on which all agree leave room for doubt."""
+    import_samples(project, [[level, level] for level in (0, 1, 2, 3, 4, 0, 1, 2)])
+    estimate = report(project, now=NOW).selections[Selection.ALL]["helpfulness"]
+    assert (estimate.kappa, estimate.interval) == (1.0, None)

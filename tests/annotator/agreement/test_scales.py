@@ -112,7 +112,9 @@ def rows(dice: random.Random) -> Iterator[dict[str, Any]]:
 
 def stored(project: Project) -> Iterator[Sample]:
     kept = set(chain.from_iterable(Consensus.objects.filter(dropped_because="").values_list("kept", flat=True)))
-    ratings = Rating.objects.filter(response__task__project=project).order_by("response", "annotation")
+    of_project = Rating.objects.filter(response__task__project=project)
+    # In the order of submission: what was submitted at one moment is ordered by what it says.
+    ratings = of_project.order_by("response_id", "annotation__content_hash", "annotation_id")
     for _, group in groupby(ratings.select_related("response__task", "annotation__assignment__annotator"), RESPONSE):
         given = list(group)
         yield Sample(

@@ -20,8 +20,7 @@ ENDS = (0.025, 0.975)
 def intervals(groups: Counts, columns: Columns) -> Floats:
     """Returns both ends of the interval, [selection, column, end], from the counts of tasks or buckets.
 
-    They are NaN where fewer than two of these have a sample, where kappa is undefined in half of the draws or more, or
-    where all draws are the same.
+    They are NaN where fewer than two of these have a sample, or where kappa is undefined in half of the draws or more.
     """
     sums = _sums(groups, columns)
     bounds = np.full((*sums.shape[1:3], len(ENDS)), np.nan)
@@ -32,9 +31,7 @@ def intervals(groups: Counts, columns: Columns) -> Floats:
         kappas = kappas[np.isfinite(kappas)]
         # Draws without variance have no kappa. If most have none, the others are no fair sample of the draws.
         if len(kappas) > DRAWS / 2:
-            ends = np.quantile(kappas, ENDS)
-            # Few tasks that are all alike would make an interval of no width, as if nothing were left to doubt.
-            bounds[*place] = ends if ends[0] < ends[1] else np.nan
+            bounds[*place] = np.quantile(kappas, ENDS)
     return bounds
 
 

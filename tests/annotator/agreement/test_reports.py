@@ -207,10 +207,3 @@ def test_safety_is_told_with_the_raw_agreement(project: Project, cast: Cast) -> 
     safety = report(project, now=NOW).safety
     assert safety.agreement.samples == 4
     assert (safety.exact, safety.unsafe) == pytest.approx((1 / 4, 3 / 8))
-
-
-def test_no_interval_has_no_width(project: Project) -> None:
-    """Eight tasks on which all agree leave room for doubt."""
-    import_samples(project, [[level, level] for level in (0, 1, 2, 3, 4, 0, 1, 2)])
-    estimate = report(project, now=NOW).selections[Selection.ALL]["helpfulness"]
-    assert (estimate.kappa, estimate.interval) == (1.0, None)

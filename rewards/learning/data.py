@@ -48,10 +48,6 @@ class EmptyPart(Refused):
     """The train or the validation part holds neither a labelled nor a compared response."""
 
 
-class UnlabelledAttribute(Refused):
-    """No train row has a label for an attribute."""
-
-
 class OneClass(Refused):
     """All train labels are the same, and no responses are compared."""
 
@@ -163,9 +159,10 @@ EXAMPLE = Item("", (Turn("user", "Name a prime above 10."),), "11 is one.")
 class Snapshot:
     """A snapshot's tasks; `levels` holds the number of levels of each attribute or aspect that has not five.
 
-    `aspects` are those for which a train segment has a score, `unscored` the others of the manifest. With `by_segments`
-    nobody rated or compared whole responses: the attributes are the aspects, and a response's scores the means over its
-    segments.
+    `attributes` and `aspects` are those by which a train response or segment is scored, `unscored` the others of the
+    manifest, such as one that a new version of the rubric has and nobody has rated by. If no response is scored, all
+    attributes are there. With `by_segments` nobody rated or compared whole responses: the attributes are the aspects,
+    and a response's scores the means over its segments.
     """
 
     content_hash: str
@@ -184,7 +181,7 @@ def read_snapshot(directory: Path) -> Snapshot:
     Raises:
         MissingFile, BadManifest, CorruptFile: the directory is not what a snapshot writes.
         BadRow: a line cannot be used.
-        EmptyPart, UnlabelledAttribute, OneClass: there is nothing to learn from, or nothing to judge by.
+        EmptyPart, OneClass: there is nothing to learn from, or nothing to judge by.
         LeakedPrompt: both parts share a prompt, so a model would be judged by what it has learnt.
     """
     manifest = read_manifest(directory / "manifest.json")
@@ -195,8 +192,11 @@ def read_snapshot(directory: Path) -> Snapshot:
     names = ("train.jsonl", "validation.jsonl")
     train, validation = (tuple(read_tasks(directory / name, scales, aspects)) for name in names)
     scored = {name for task in train for r in task.responses for segment in r.segments for name in segment.scores}
-    named, unscored = (tuple(name for name in aspects if (name in scored) is known) for known in (True, False))
-    snapshot = Snapshot(manifest["content_hash"], attributes, train, validation, levels, named, unscored)
+    labelled = {name for task in train for response in task.responses for name in response.scores} & set(attributes)
+    learnt = tuple(name for name in attributes if name in (labelled or attributes))
+    named = tuple(name for name in aspects if name in scored)
+    unscored = tuple(name for name in (*attributes, *aspects) if name not in (*learnt, *named))
+    snapshot = Snapshot(manifest["content_hash"], learnt, train, validation, levels, named, unscored)
     if named and not is_judged(train, attributes):
         train, validation = by_segments(train), by_segments(validation)
         snapshot = replace(snapshot, attributes=named, train=train, validation=validation, by_segments=True)
@@ -352,9 +352,6 @@ def _refuse_unusable(snapshot: Snapshot) -> None:
             raise EmptyPart(f"the snapshot has no labelled response in its {name} part")
     labels = targets_of(snapshot.train, snapshot.attributes)
     known = np.isfinite(labels)
-    for name, is_labelled in zip(snapshot.attributes, known.T, strict=True):
-        if known.any() and not is_labelled.any():
-            raise UnlabelledAttribute(f"no train response has a label for {name}")
     labels_differ = any(np.ptp(column[np.isfinite(column)]) > 0 for column in labels.T if np.isfinite(column).any())
     of_segments = {tuple(s.scores.items()) for task in snapshot.train for r in task.responses for s in r.segments}
     labels_differ = labels_differ or len(of_segments) > 1

@@ -69,8 +69,7 @@ def train(directory: Path) -> None:
 
     Raises:
         BadConfig, NoSuchDevice, NoSuchDepth, NotForEncoders: the configuration cannot be used.
-        MissingFile, BadManifest, CorruptFile, BadRow, EmptyPart, UnlabelledAttribute, OneClass, LeakedPrompt: the
-            snapshot cannot be used.
+        MissingFile, BadManifest, CorruptFile, BadRow, EmptyPart, OneClass, LeakedPrompt: the snapshot cannot be used.
         MissingBackbone, PickledBackbone, TamperedBackbone, UnknownArchitecture, IncompleteWeights,
             UnrenderableConversation, UnsteadyTemplate, NoSegmentTokens: the backbone cannot be used.
         NothingApart: people compared responses only, and the model reads all of them as the same.
@@ -103,10 +102,12 @@ def _trained(
 ) -> tuple[Work, Baseline, Predicted, Judged]:
     """Returns the run's rows, the baseline with its scores of the validation rows, and the candidate, both stored."""
     # Weights are given for whole responses; where only segments are scored, there are none.
-    weights = reward_weights(snapshot.attributes, {} if snapshot.by_segments else config.attribute_weights)
+    given = {} if snapshot.by_segments else config.attribute_weights
+    learnt = {name: weight for name, weight in given.items() if name not in snapshot.unscored}
+    weights = reward_weights(snapshot.attributes, learnt)
     progress.tell("start", config=without_places(config), snapshot=snapshot.content_hash)
     if snapshot.unscored:
-        progress.tell("aspects_without_scores", aspects=snapshot.unscored)
+        progress.tell("attributes_without_scores", attributes=snapshot.unscored)
     loaded = load()
     manifest = distributed.from_first(lambda: _manifest(config, snapshot, loaded, weights))
     parts = distributed.from_first(

@@ -14,7 +14,6 @@ from rewards.learning.data import (
     MissingFile,
     OneClass,
     Turn,
-    UnlabelledAttribute,
     read_items,
     read_snapshot,
     read_tasks,
@@ -62,10 +61,12 @@ def test_it_refuses_an_empty_part(tmp_path: Path, part: str) -> None:
         read_snapshot(make_snapshot(tmp_path, train=parts["train"], validation=parts["validation"]))
 
 
-def test_it_refuses_an_attribute_without_any_label(tmp_path: Path) -> None:
-    rows = [make_row(n, responses=[make_response(f"r{n}", "text", {"helpfulness": 1})]) for n in range(2)]
-    with pytest.raises(UnlabelledAttribute, match="verbosity"):
-        read_snapshot(make_snapshot(tmp_path, train=rows[:1], validation=rows[1:]))
+def test_an_attribute_without_any_label_is_left_out_and_named(tmp_path: Path) -> None:
+    rows = [
+        make_row(n, responses=[make_response(f"r{n}{m}", "text", {"helpfulness": m}) for m in (1, 2)]) for n in range(2)
+    ]
+    snapshot = read_snapshot(make_snapshot(tmp_path, train=rows[:1], validation=rows[1:]))
+    assert (snapshot.attributes, snapshot.unscored) == (("helpfulness",), ("verbosity",))
 
 
 @pytest.mark.parametrize("preference", [None, 2])

@@ -38,7 +38,10 @@ DIGITS = 3
 """Values are shown with this many digits, and count as equal where these are equal."""
 HUMAN = "human"
 """The part of the metrics that measures people, so no version can be the best in it."""
-PARTS = ("overall", "sections", "domains", "categories", "sources", "pairwise", "attributes", "all", "length", HUMAN)
+PARTS = (
+    *("overall", "sections", "domains", "categories", "sources", "pairwise", "attributes", "segments", "all", "length"),
+    HUMAN,
+)
 FINE_PARTS = ("subsets", "by_strength", "slices")
 FINE_MEASURES = ("mae", "error", "slope")
 """Measures that are shown after the others, as they divide or repeat what is above them."""

@@ -48,6 +48,9 @@ PARTS = {
     "by_strength": gettext_lazy("Pairs by how far apart they are"),
     "all": gettext_lazy("All rows alike"),
     "length": gettext_lazy("Length"),
+    "segments": gettext_lazy("Segments"),
+    "worst": gettext_lazy("The worst segment of a response"),
+    "position": gettext_lazy("always at the best place"),
     "human": gettext_lazy("One annotator compared with the others"),
     "turns": gettext_lazy("By number of turns"),
     "model": gettext_lazy("By the response's model"),
@@ -61,6 +64,8 @@ PARTS = {
     "unnamed": gettext_lazy("unnamed"),
 }
 BY_LENGTH = gettext_lazy("By length")
+DEEPER = (("attributes",), ("slices",))
+"""Parts whose own parts have a heading each."""
 REASONS = (gettext_noop("the same score for every response"), gettext_noop("the same label for every response"))
 """The metrics' reasons why there is no correlation, listed here so that they are translated."""
 
@@ -152,15 +157,19 @@ def _title(line: Line, attributes: Mapping[str, str]) -> str:
         return _("All labels")
     if line.path[0] == "attributes":
         return attributes.get(line.path[1], line.path[1])
+    if line.path[:2] == ("segments", "aspects"):
+        return f"{PARTS['segments']}: {attributes.get(line.path[2], line.path[2])}"
+    if line.path[:2] == ("segments", "worst"):
+        return str(PARTS["worst"])
     if line.path[0] == "slices":
-        return str(BY_LENGTH) if line.path[1] == "length" else str(PARTS[line.path[1]])
-    return str(PARTS["by_strength" if "by_strength" in line.path else line.path[0]])
+        return str(BY_LENGTH) if line.path[1] == "length" else _part(line.path[1])
+    return _part("by_strength" if "by_strength" in line.path else line.path[0])
 
 
 def _label(line: Line, attributes: Mapping[str, str]) -> str:
     """Returns the part within the heading, the measure, or both where a part has several measures."""
-    depth = {"attributes": 2, "slices": 2, "pairwise": 1}.get(line.path[0], 1) if line.path else 0
-    names = [part for part in line.path[depth:] if part not in ("by_strength", "pairwise")]
+    depth = 3 if line.path[:2] == ("segments", "aspects") else 2 if line.path[:1] in DEEPER else 1
+    names = [part for part in line.path[depth:] if part not in ("by_strength", "pairwise", "worst")]
     parts = ", ".join(attributes.get(name) or _part(name) for name in names)
     measure = str(MEASURES[line.measure])
     if parts and line.measure == "accuracy" and line.path[0] != "slices":

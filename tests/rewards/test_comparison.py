@@ -126,3 +126,11 @@ def test_the_csv_holds_a_line_for_each_row(project: Project) -> None:
     make_evaluation(make_model(project, 1))
     text = b"".join(csv_lines(rows_of(project), COLUMNS)).decode()
     assert len(list(csv.DictReader(io.StringIO(text)))) == len(list(rows_of(project)))
+
+
+def test_a_model_that_scores_segments_has_headings_for_them(project: Project) -> None:
+    worst = {"all": {"accuracy": 0.5, "responses": 4, "position": {"share": 0.0, "accuracy": 0.4}}}
+    segments = {"aspects": {"clarity": {"n": 8, "rmse": 0.7}}, "rmse": 0.8, "n": 8, "worst": worst}
+    lines = lines_of([{**snapshot_metrics(0.9), "segments": segments}], ["helpfulness"])
+    titles = [section.title for section in pages._sections(lines, {"clarity": "Clarity"})]
+    assert {"Segments", "Segments: Clarity", "The worst segment of a response"} <= set(titles)

@@ -61,7 +61,7 @@ class PolicyRunSerializer(ModelSerializer[TrainingRun]):
 
     project: "serializers.SlugRelatedField[Project]" = serializers.SlugRelatedField(slug_field="slug", read_only=True)
     snapshot: "serializers.SlugRelatedField[Snapshot]" = serializers.SlugRelatedField(
-        slug_field="content_hash", read_only=True
+        slug_field="content_hash", read_only=True, allow_null=True
     )
     policy: "serializers.PrimaryKeyRelatedField[Policy]" = serializers.PrimaryKeyRelatedField(
         read_only=True, allow_null=True

@@ -76,7 +76,7 @@ class RunRequestSerializer(KnownFields):
 class TrainingRunSerializer(ModelSerializer[TrainingRun]):
     project: "serializers.SlugRelatedField[Project]" = serializers.SlugRelatedField(slug_field="slug", read_only=True)
     snapshot: "serializers.SlugRelatedField[Snapshot]" = serializers.SlugRelatedField(
-        slug_field="content_hash", read_only=True
+        slug_field="content_hash", read_only=True, allow_null=True
     )
     reward_model: "serializers.PrimaryKeyRelatedField[RewardModel]" = serializers.PrimaryKeyRelatedField(
         read_only=True, allow_null=True

@@ -1,0 +1,22 @@
+"""Workers that are there, and a trainer that works in this process: a process of its own would take seconds each."""
+
+from pathlib import Path
+
+import pytest
+
+from annotator.background import heartbeats
+from annotator.background.heartbeats import QueueHealth
+from rewards import training
+from rewards.models import TrainingRun
+
+
+@pytest.fixture(autouse=True)
+def _workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeats, "listening", lambda: dict.fromkeys(heartbeats.QUEUES, QueueHealth(1, 0.5)))
+    monkeypatch.setattr(training, "supervise", _supervise)
+
+
+def _supervise(run: TrainingRun, verb: str, folder: Path) -> None:
+    from rewards.learning.__main__ import imported  # noqa: PLC0415  it imports torch
+
+    imported(verb)(folder)

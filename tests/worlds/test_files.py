@@ -1,0 +1,111 @@
+"""Every layout of a world leaves, a release is made of it, and its agreement is what scikit-learn says."""
+
+import json
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import permutations
+
+import pytest
+from django.test import Client
+
+from annotator.agreement import Selection, agreement
+from annotator.exporting import formats
+from annotator.exporting.layouts import LAYOUTS
+from annotator.models import Attribute, Project, Rating, Release
+from annotator.projects.archive import Archived
+from annotator.releases import jobs
+from annotator.releases.particulars import Particulars
+from tests.annotator.releases.conftest import parquet_from_here
+from tests.builders import NOW
+from tests.worlds import WORLDS, World
+from tests.worlds.building import LEARNT, Made, make
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+
+@pytest.mark.parametrize("world", [world for world in WORLDS if world.state not in LEARNT], ids=str)
+def test_the_files_and_the_agreement_of_a_world_stand(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formats, "_parquet", parquet_from_here)
+    made = make(world)
+    assert [*_export_faults(made), *_release_faults(made), *_agreement_faults(made.project)] == []
+
+
+def _export_faults(made: Made) -> Iterator[str]:
+    client = Client()
+    client.force_login(made.manager)
+    for layout, written in LAYOUTS.items():
+        for kind in ("jsonl", "csv"):
+            answer = client.get(f"/api/v1/projects/{made.project.slug}/export/?layout={layout}&format={kind}")
+            if answer.status_code == 200:
+                content = b"".join(answer).decode()
+                if kind == "jsonl":
+                    rows = [json.loads(line) for line in content.splitlines()]
+                    yield from (f"{layout}: {fault}" for fault in _row_faults(made.project, layout, rows))
+            elif not (written.of_segments and not made.project.aspects() and answer.status_code == 400):
+                yield f"{layout} as {kind}: {answer.status_code} {answer.content[:200]!r}"
+
+
+def _row_faults(project: Project, layout: str, rows: Sequence[dict[str, object]]) -> Iterator[str]:
+    columns = LAYOUTS[layout].columns(project)
+    for row in rows:
+        if unknown := row.keys() - columns.keys():
+            yield f"no column {', '.join(sorted(unknown))}"
+            return
+
+
+def _release_faults(made: Made) -> Iterator[str]:
+    if made.world.state == "archived":
+        with pytest.raises(Archived):
+            jobs.request(made.project, Particulars(), by=made.manager, now=NOW)
+        return
+    release = jobs.request(made.project, Particulars(), by=made.manager, now=NOW)
+    jobs.run_waiting()
+    release.refresh_from_db()
+    is_empty = not made.project.tasks.filter(done__gt=0).exists() and made.world.data != "imported_labels"
+    if release.state != Release.State.DONE and not (is_empty and "There are no labels" in release.error):
+        yield f"release: {release.state} {release.error}"
+
+
+def _agreement_faults(project: Project) -> Iterator[str]:
+    measured = agreement(project, Selection.ALL, now=NOW)
+    for attribute in project.every_attribute():
+        samples = list(_samples(project, attribute).values())
+        wanted = _kappa([sample for sample in samples if len(sample) > 1], len(attribute.levels))
+        got = measured[attribute.key].kappa
+        if (wanted is None) != (got is None) or (wanted is not None and got != pytest.approx(wanted, abs=1e-9)):
+            yield f"kappa of {attribute.key} is {got}, and scikit-learn says {wanted}"
+
+
+def _samples(project: Project, attribute: Attribute) -> dict[tuple[int, int], list[int]]:
+    """The ratings of each response, or of each segment of one."""
+    rows = Rating.objects.filter(
+        annotation__is_current=True, annotation__assignment__counts=True, annotation__assignment__task__project=project
+    )
+    samples: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for rating in rows.select_related("annotation"):
+        if attribute.scope == Attribute.Scope.RESPONSE and attribute.key in rating.scores:
+            samples[rating.response_id, -1].append(rating.scores[attribute.key])
+        elif attribute.key in rating.annotation.aspects:
+            place = rating.annotation.aspects.index(attribute.key)
+            for segment, scores in enumerate(rating.segment_scores or ()):
+                if scores[place] is not None:
+                    samples[rating.response_id, segment].append(scores[place])
+    return samples
+
+
+def _kappa(samples: Sequence[Sequence[int]], levels: int) -> float | None:
+    """Kappa with quadratic weights over every two raters of a sample, in both orders; each sample weighs the same."""
+    from sklearn.metrics import cohen_kappa_score
+
+    pairs = [
+        (one, other, 1 / (len(sample) - 1) / len(sample))
+        for sample in samples
+        for one, other in permutations(sample, 2)
+    ]
+    if len({one for one, _, _ in pairs}) < 2:
+        return None
+    first, second, weight = zip(*pairs, strict=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return float(cohen_kappa_score(first, second, weights="quadratic", labels=range(levels), sample_weight=weight))

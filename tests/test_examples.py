@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from drf_spectacular.generators import SchemaGenerator
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator
 
 from annotator.api import example_bodies, example_values
 from annotator.api.example_bodies import MEDIA

@@ -11,6 +11,7 @@ from django.test import Client
 
 from annotator.agreement import Selection, agreement
 from annotator.exporting import formats
+from annotator.exporting.filters import Filters
 from annotator.exporting.layouts import LAYOUTS
 from annotator.models import Attribute, Project, Rating, Release
 from annotator.projects.archive import Archived
@@ -47,7 +48,7 @@ def _export_faults(made: Made) -> Iterator[str]:
 
 
 def _row_faults(project: Project, layout: str, rows: Sequence[dict[str, object]]) -> Iterator[str]:
-    columns = LAYOUTS[layout].columns(project)
+    columns = LAYOUTS[layout].columns(project, Filters())
     for row in rows:
         if unknown := row.keys() - columns.keys():
             yield f"no column {', '.join(sorted(unknown))}"

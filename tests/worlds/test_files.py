@@ -48,7 +48,7 @@ def _export_faults(made: Made) -> Iterator[str]:
 
 
 def _row_faults(project: Project, layout: str, rows: Sequence[dict[str, object]]) -> Iterator[str]:
-    columns = LAYOUTS[layout].columns(project, Filters())
+    columns = LAYOUTS[layout].columns(project, Filters(for_manager=True))
     for row in rows:
         if unknown := row.keys() - columns.keys():
             yield f"no column {', '.join(sorted(unknown))}"

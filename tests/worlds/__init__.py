@@ -3,8 +3,11 @@
 `building` makes a world; the tests beside it look at all of its pages, calls, files and models.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
+import pytest
+from _pytest.mark import ParameterSet
 from allpairspy import AllPairs
 
 RUBRICS = (
@@ -47,3 +50,8 @@ class World(NamedTuple):
 
 
 WORLDS = [World(*values) for values in AllPairs([RUBRICS, DATA, STATES])]
+
+
+def by_rubric(worlds: Iterable[World]) -> list[ParameterSet]:
+    """The worlds as parameters of a test; those of a rubric stay in one process, which trains its models once."""
+    return [pytest.param(one, id=str(one), marks=pytest.mark.xdist_group(f"world {one.rubric}")) for one in worlds]

@@ -11,16 +11,17 @@ from annotator.annotation.completeness import asks_for_ranking
 from annotator.models import Attribute, Project, Response, Role, Rubric, User
 from annotator.projects import archive, project_settings, rubrics
 from annotator.projects.rubrics import AttributeText, RubricText
-from rewards import runs, tasks
-from rewards.models import RunState, TrainingRun
+from rewards import evaluation, runs, tasks
+from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from tests.builders import NOW, imported, make_member, make_rubrics, make_user
 from tests.rewards.policies.snapshots import make_policy
 from tests.worlds import World
 
 ANNOTATORS = ("alice", "bob", "erin")
-CONFIG = {"epochs": 0, "threads": 1, "batch_tokens": 512, "seed": 5, "cross_fit_minutes": 0}
+CONFIG = {"epochs": 0, "threads": 1, "batch_tokens": 512, "max_length": 128, "seed": 5, "cross_fit_minutes": 0}
 LEARNT = ("trained", "two_models", "policy")
 """The states in which a reward model has been trained."""
+ENDED = (RunState.PROMOTED, RunState.REJECTED)
 FEW, ENOUGH = 4, 24
 """Tasks of a world that nothing is learnt from, and of one that a model learns from."""
 RESPONSES = {"one_response": 1, "ranked": 3, "nine_responses": 9}
@@ -261,12 +262,64 @@ def _go_on(made: Made) -> None:
     if state == "archived":
         archive.archive(project, now=NOW)
     if state in LEARNT and made.world.data != "none":
-        train(project)
-        if state == "two_models":
-            imported(project, *(row for number in (900, 901) for row in _more_labels(project, number)))
-            train(project)
+        _learn(made, models=2 if state == "two_models" else 1)
     if state == "policy":
         make_policy(project, judgement=JUDGEMENT)
+
+
+_REMEMBERED: dict[tuple[str, int], list[dict[str, Any]]] = {}
+"""What the runs of a rubric have left, by the number of models, for other worlds of this process."""
+
+
+def _learn(made: Made, *, models: int) -> None:
+    """Has so many reward models trained, each on more labels; where that was done for the rubric, writes its rows."""
+    project, key = made.project, (made.world.rubric, models)
+    if key in _REMEMBERED:
+        for number, left in enumerate(_REMEMBERED[key], start=1):
+            _write_model(project, number, left)
+        return
+    train(project)
+    if models > 1:
+        imported(project, *(row for number in (900, 901) for row in _more_labels(project, number)))
+        train(project)
+    _REMEMBERED[key] = [_left_by(run) for run in project.training_runs.filter(state__in=ENDED).order_by("pk")]
+
+
+def _left_by(run: TrainingRun) -> dict[str, Any]:
+    assert run.snapshot
+    model = RewardModel.objects.get(run=run)
+    return {
+        "run": {
+            name: getattr(run, name) for name in ("state", "metrics", "verdict", "losses", "progress", "config", "log")
+        },
+        "snapshot": run.snapshot.manifest,
+        "model": {
+            name: getattr(model, name) for name in ("attributes", "attribute_weights", "manifest", "is_champion")
+        },
+    }
+
+
+def _write_model(project: Project, number: int, left: Mapping[str, Any]) -> None:
+    manifest = left["snapshot"]
+    counts = manifest["counts"]
+    snapshot = Snapshot.objects.create(
+        project=project,
+        content_hash=f"{number}{manifest['content_hash'][1:]}",
+        path="snapshots/none",
+        manifest=manifest,
+        train_tasks=counts["train_tasks"],
+        validation_tasks=counts["validation_tasks"],
+        labels=counts["train_labels"] + counts["validation_labels"],
+    )
+    run = TrainingRun.objects.create(
+        project=project, reason="a world", snapshot=snapshot, finished_at=NOW, **left["run"]
+    )
+    parent = RewardModel.objects.filter(project=project).order_by("-version").first()
+    model = RewardModel.objects.create(
+        project=project, run=run, parent=parent, version=number, path="runs/none/model", **left["model"]
+    )
+    metrics = left["run"]["metrics"]["candidate"]
+    evaluation.store(model, name=evaluation.VALIDATION, data_hash="0" * 64, metrics=metrics)
 
 
 def _more_labels(project: Project, number: int) -> Iterator[Mapping[str, Any]]:
@@ -279,4 +332,4 @@ def train(project: Project) -> None:
     run = runs.request(project, reason="a world")
     tasks.train(run.pk)
     run.refresh_from_db()
-    assert run.state in (RunState.PROMOTED, RunState.REJECTED), run.error
+    assert run.state in ENDED, run.error

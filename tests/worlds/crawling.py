@@ -9,8 +9,6 @@ from urllib.parse import urlsplit
 from django.test import Client
 from django.urls import Resolver404, resolve
 
-MOST_OF_A_VIEW = 2
-"""How many addresses of one view are opened: those that come first, and differ in the names of their parameters."""
 _LINK = re.compile(r'\s(?:href|hx-get)="([^"#]*)"')
 _FIGURE = re.compile(r"<(td|dd|strong|b|figcaption|text)(\s[^>]*)?>\s*(None|nan|NaN|inf|\[\]|\{\})?\s*</\1>")
 _WORDS = re.compile(r">\s*(None|nan|NaN|Infinity)\s*[<%]|\b(nan|NaN|None)\s?%|\bNone\b(?= of| out of)")
@@ -19,10 +17,13 @@ _LEFT_OUT = {"logout", "set_language", "invitation", "admin:jsi18n", "javascript
 
 
 class Crawl:
-    """What one reader sees; `faults` fills as pages are opened."""
+    """What one reader sees; `faults` fills as pages are opened.
 
-    def __init__(self, client: Client, start: str, *, language: str) -> None:
-        self.client, self.language = client, language
+    Of addresses of one view with parameters of the same names, `most` are opened: those that come first.
+    """
+
+    def __init__(self, client: Client, start: str, *, language: str, most: int) -> None:
+        self.client, self.language, self.most = client, language, most
         self.waiting, self.seen, self.opened, self.faults = [start], {start}, Counter[str](), list[str]()
 
     def go(self) -> list[str]:
@@ -68,7 +69,7 @@ class Crawl:
                 self.faults.append(f"{target}: nothing is there")
             return
         kind = f"{view} {sorted(part.partition('=')[0] for part in parts.query.split('&'))}"
-        if view in _LEFT_OUT or view.startswith("admin:") or self.opened[kind] >= MOST_OF_A_VIEW:
+        if view in _LEFT_OUT or view.startswith("admin:") or self.opened[kind] >= self.most:
             return
         self.opened[kind] += 1
         self.waiting.append(target)

@@ -36,15 +36,12 @@ def _export_faults(made: Made) -> Iterator[str]:
     client = Client()
     client.force_login(made.manager)
     for layout, written in LAYOUTS.items():
-        for kind in ("jsonl", "csv"):
-            answer = client.get(f"/api/v1/projects/{made.project.slug}/export/?layout={layout}&format={kind}")
-            if answer.status_code == 200:
-                content = b"".join(answer).decode()
-                if kind == "jsonl":
-                    rows = [json.loads(line) for line in content.splitlines()]
-                    yield from (f"{layout}: {fault}" for fault in _row_faults(made.project, layout, rows))
-            elif not (written.of_segments and not made.project.aspects() and answer.status_code == 400):
-                yield f"{layout} as {kind}: {answer.status_code} {answer.content[:200]!r}"
+        answer = client.get(f"/api/v1/projects/{made.project.slug}/export/?layout={layout}")
+        if answer.status_code == 200:
+            rows = [json.loads(line) for line in b"".join(answer).decode().splitlines()]
+            yield from (f"{layout}: {fault}" for fault in _row_faults(made.project, layout, rows))
+        elif not (written.of_segments and not made.project.aspects() and answer.status_code == 400):
+            yield f"{layout}: {answer.status_code} {answer.content[:200]!r}"
 
 
 def _row_faults(project: Project, layout: str, rows: Sequence[dict[str, object]]) -> Iterator[str]:

@@ -403,4 +403,8 @@ VALUES: dict[str, Any] = {
     "?role": "reviewer",
     "projects_import_jobs_errors_list?format": "json",
     "?action": "project.changed",
+    "?rubric_version": "2",
+    "Note.rows": 12,
+    "Particulars.rubric_version": 2,
+    "Release.rubric_version": 2,
 }

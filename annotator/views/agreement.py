@@ -37,8 +37,8 @@ def agreement(request: HttpRequest, slug: str) -> HttpResponse:
     rater = rater_called(project, request.GET.get("with", ""), naming=naming)
     measured = report(project, now=database_now(), pairs_of=rater)
     ever = [one for scope in Attribute.Scope for one in project.attributes_ever(scope)]
-    attributes = [attribute for attribute in ever if attribute.key in measured.closeness]
-    asked = {attribute.key for attribute in project.every_attribute()}
+    asked, known = {attribute.key for attribute in project.every_attribute()}, measured.selections[Selection.ALL]
+    attributes = [one for one in ever if one.key in measured.closeness and (one.key in asked or known[one.key].samples)]
     order = Order.read(request.GET.get("by", ""), attributes)
     rows = order.sorted([Row.of(rater, attributes, name=naming) for rater in measured.raters])
     page = {

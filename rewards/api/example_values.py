@@ -132,4 +132,5 @@ VALUES: dict[str, Any] = {
     "?project__slug": "mine",
     "ModelFile.path": "reward/model.safetensors",
     "model": 3,
+    "Result.precision": "float32",
 }

@@ -284,7 +284,7 @@ def test_rows_of_nothing_end_soon(project: Project) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "bomb", [lambda: comments(100 * MEGABYTE), lambda: empty_rows(1_900_000)], ids=["xlsx", "parquet"]
+    "bomb", [lambda: comments(250 * MEGABYTE), lambda: empty_rows(1_900_000)], ids=["xlsx", "parquet"]
 )
 def test_a_decoder_works_no_longer_than_the_size_of_its_file_allows(
     project: Project, monkeypatch: pytest.MonkeyPatch, bomb: Callable[[], bytes]

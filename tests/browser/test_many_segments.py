@@ -1,5 +1,6 @@
 """A task of many segments is rated as quickly as one of few, and leaves the page whatever its size."""
 
+import os
 from collections.abc import Callable
 from statistics import quantiles
 from typing import Any
@@ -42,6 +43,11 @@ def opened(open_page: Open, user: User, *segments: int) -> Page:
     return page
 
 
+def busy() -> float:
+    """How many times as long a page may take where other tests want the processors as well."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
 def spent(page: Page, *keys: str) -> list[float]:
     page.evaluate("window.spent = []")
     for key in keys:
@@ -58,7 +64,7 @@ def test_keys_and_filling_keep_their_time_with_200_segments(open_page: Open, tal
     for _ in range(3):
         filling += spent(page, "f")
         page.get_by_role("button", name="Undo").click()
-    assert min(filling) < FILL_MS, filling
+    assert min(filling) < FILL_MS * busy(), filling
     page.keyboard.press("f")
     assert page.locator(".cell").evaluate_all("cells => cells.filter((cell) => !cell.value).length") == 0
     expect(page.locator("#answered")).to_have_text(f"{200 * ASPECTS} of {200 * ASPECTS} answered")

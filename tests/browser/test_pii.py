@@ -82,7 +82,7 @@ def test_a_selection_is_marked_by_key_and_skipped_without_a_mouse(open_page: Ope
     expect(page.get_by_text("Marked as personal: Ola Nord")).to_be_visible()
     page.locator("#skip-note").focus()
     page.keyboard.press("Enter")
-    expect(page.get_by_text("until a manager has looked at it")).to_be_visible()
+    expect(page.get_by_text("Nobody gets this task until a manager has looked at it")).to_be_visible()
     assert marked() == {"Ola Nord"}
 
 
@@ -122,7 +122,7 @@ def test_a_skip_with_marks_without_javascript(open_page: Open, alice: User, task
     expect(page.get_by_label(MAIL)).to_be_checked()
     page.get_by_label("one per line").fill("she is Ola Nord")
     page.get_by_role("button", name="Skip", exact=True).click()
-    expect(page.get_by_text("until a manager has looked at it")).to_be_visible()
+    expect(page.get_by_text("Nobody gets this task until a manager has looked at it")).to_be_visible()
     assert marked() == {MAIL, "she is Ola Nord"}
     assert Skip.objects.get().note == "Two of them"
 
@@ -134,7 +134,7 @@ def test_a_manager_sees_redacts_and_the_text_is_gone(open_page: Open, alice: Use
     page.get_by_label("Personal information", exact=True).check()
     page.get_by_label("one per line").fill("Ola Nord")
     page.get_by_role("button", name="Skip", exact=True).click()
-    expect(page.get_by_text("until a manager has looked at it")).to_be_visible()
+    expect(page.get_by_text("Nobody gets this task until a manager has looked at it")).to_be_visible()
     admin = open_page(carol)
     admin.goto(f"/admin/annotator/task/{task.pk}/change/")
     expect(admin.get_by_text("In quarantine")).to_be_visible()

@@ -226,7 +226,7 @@ def test_a_task_is_shown_as_it_was_imported(carol: APIClient, project: Project) 
     (row,) = carol.get("/api/v1/projects/talk/tasks/").json()["results"]
     assert (row["id"], row["state"], row["metadata"]) == ("one", "open", {"lang": "en"})
     assert row["conversation"] == [{"role": "user", "content": "What is one?"}]
-    assert row["responses"][1] == {"id": "2", "text": "Answer 1 to one.", "model": "model-1"}
+    assert row["responses"][1] == {"id": "2", "text": "Answer 1 to one.", "metadata": {}, "model": "model-1"}
 
 
 def test_tasks_are_found_by_state_and_id(carol: APIClient, project: Project) -> None:

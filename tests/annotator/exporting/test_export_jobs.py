@@ -290,7 +290,7 @@ def test_a_file_over_rest(manager: APIClient) -> None:
     (row,) = manager.get(ADDRESS).json()["results"]
     assert (row["state"], row["rows_done"], row["bytes_done"]) == ("done", 6, len(content))
     assert row["sha256"] == hashlib.sha256(content).hexdigest()
-    assert row["filters"] == {"until": "2999-01-01T00:00:00+00:00"}
+    assert row["filters"] == {"until": "2999-01-02T00:00:00+00:00"}, "the day itself is part of it"
     answer, _ = fetched(manager, file)
     assert answer["Content-Length"] == str(len(content))
     assert answer["ETag"] == f'"{row["sha256"]}"'

@@ -27,7 +27,9 @@ BETTER = (-1, 1)
 
 
 def has_completions(values: Mapping[str, Any]) -> bool:
-    return any(name in values for name in LISTS) and any(name in values for name in PROMPTS)
+    # Beside a response, such a column is an attribute of the same name.
+    listed = any(name in values for name in LISTS) and "response" not in values
+    return listed and any(name in values for name in PROMPTS)
 
 
 def completions_row(raw: RawRow, values: dict[str, Any], _rules: Rules) -> TaskRow:

@@ -14,7 +14,7 @@ from annotator.projects.rubrics import AttributeText, RubricText
 from rewards import evaluation, runs, tasks
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from tests.builders import NOW, imported, make_member, make_rubrics, make_user
-from tests.rewards.policies.snapshots import make_policy
+from tests.rewards.policies.snapshots import JUDGEMENT, make_policy
 from tests.worlds import World
 
 ANNOTATORS = ("alice", "bob", "erin")
@@ -28,20 +28,6 @@ RESPONSES = {"one_response": 1, "ranked": 3, "nine_responses": 9}
 COMPARED = ("own_ratings", "ranked", "tied", "nine_responses", "right_to_left")
 """Kinds of data whose annotators are asked which response is better, beside the scales."""
 SEGMENTS = 200
-JUDGEMENT = {
-    "prompts": 80,
-    "ties": 2,
-    "win_rate": 0.64,
-    "win_rate_interval": [0.531, 0.744],
-    "length_controlled": 0.6,
-    "length_controlled_interval": [0.5, 0.7],
-    "kl_per_token": 0.08,
-    "kl_per_token_interval": [0.05, 0.11],
-    "reward": {"policy": 2.5, "base": 2.1},
-    "tokens": {"policy": 96.5, "base": 88.1},
-    "ended": {"policy": 0.9, "base": 0.8},
-    "champion": 1,
-}
 
 
 @dataclass(frozen=True)
@@ -264,7 +250,7 @@ def _go_on(made: Made) -> None:
     if state in LEARNT and made.world.data != "none":
         _learn(made, models=2 if state == "two_models" else 1)
     if state == "policy":
-        make_policy(project, judgement=JUDGEMENT)
+        make_policy(project, judgement={**JUDGEMENT, "champion": 1})
 
 
 _REMEMBERED: dict[tuple[str, int], list[dict[str, Any]]] = {}

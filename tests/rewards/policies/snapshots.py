@@ -15,6 +15,20 @@ from tests.rewards.scored import make_model
 Row = dict[str, Any]
 ASPECTS = ("correctness", "clarity")
 ATTRIBUTES = ("helpfulness", "verbosity")
+JUDGEMENT = {
+    "prompts": 80,
+    "ties": 2,
+    "win_rate": 0.64,
+    "win_rate_interval": [0.531, 0.744],
+    "length_controlled": 0.6,
+    "length_controlled_interval": [0.5, 0.7],
+    "kl_per_token": 0.08,
+    "kl_per_token_interval": [0.05, 0.11],
+    "reward": {"policy": 2.5, "base": 2.1},
+    "tokens": {"policy": 96.5, "base": 88.1},
+    "ended": {"policy": 0.9, "base": 0.8},
+    "champion": 3,
+}
 
 
 def make_response(number: int, text: str, scores: Mapping[str, float], **more: Any) -> Row:

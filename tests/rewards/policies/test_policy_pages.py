@@ -14,24 +14,10 @@ from rewards.models import Policy, RunKind, RunState, TrainingRun
 from rewards.policies import offer_reasons
 from tests.builders import NOW, imported, label_row
 from tests.conftest import Cast
-from tests.rewards.policies.snapshots import make_policy, make_snapshot
+from tests.rewards.policies.snapshots import JUDGEMENT, make_policy, make_snapshot
 from tests.rewards.scored import make_model
 
 pytestmark = pytest.mark.django_db
-JUDGEMENT = {
-    "prompts": 80,
-    "ties": 2,
-    "win_rate": 0.64,
-    "win_rate_interval": [0.531, 0.744],
-    "length_controlled": 0.6,
-    "length_controlled_interval": [0.5, 0.7],
-    "kl_per_token": 0.08,
-    "kl_per_token_interval": [0.05, 0.11],
-    "reward": {"policy": 2.5, "base": 2.1},
-    "tokens": {"policy": 96.5, "base": 88.1},
-    "ended": {"policy": 0.9, "base": 0.8},
-    "champion": 3,
-}
 WORDS = {"prompts": 80, "rate": "64.0", "low": "53.1"}
 FORM = {
     "policy": "small",

@@ -161,8 +161,9 @@ class Snapshot:
 
     `attributes` and `aspects` are those by which a train response or segment is scored, `unscored` the others of the
     manifest, such as one that a new version of the rubric has and nobody has rated by. If no response is scored, all
-    attributes are there. With `by_segments` nobody rated or compared whole responses: the attributes are the aspects,
-    and a response's scores the means over its segments.
+    attributes are there. With `by_segments` nobody rated whole responses: the attributes are the aspects, and a
+    response's scores the means over its segments. So it is where the rubric has no attribute of whole responses, and
+    where these were not even compared.
     """
 
     content_hash: str
@@ -197,22 +198,21 @@ def read_snapshot(directory: Path) -> Snapshot:
     named = tuple(name for name in aspects if name in scored)
     unscored = tuple(name for name in (*attributes, *aspects) if name not in (*learnt, *named))
     snapshot = Snapshot(manifest["content_hash"], learnt, train, validation, levels, named, unscored)
-    if named and not is_judged(train, attributes):
+    if not attributes or (named and not is_judged(train, attributes)):
         train, validation = by_segments(train), by_segments(validation)
-        snapshot = replace(snapshot, attributes=named, train=train, validation=validation, by_segments=True)
+        names = named or tuple(aspects)
+        snapshot = replace(snapshot, attributes=names, train=train, validation=validation, by_segments=True)
     _refuse_unusable(snapshot)
     return snapshot
 
 
 def by_segments(tasks: Sequence[Task]) -> tuple[Task, ...]:
-    """Returns the tasks with the means over the segments of each response as its scores, and no other judgement."""
+    """Returns the tasks with the means over the segments of each response as its scores; comparisons stay."""
 
     def scored(response: Response) -> Response:
         return replace(response, scores=mean_scores(response.segments), labels={}, ratings=())
 
-    return tuple(
-        replace(task, responses=tuple(map(scored, task.responses)), preference=None, pairs=()) for task in tasks
-    )
+    return tuple(replace(task, responses=tuple(map(scored, task.responses))) for task in tasks)
 
 
 def without_tasks(snapshot: Snapshot) -> Snapshot:

@@ -102,6 +102,20 @@ def test_where_only_segments_are_scored_responses_get_their_means(tmp_path: Path
     assert response.scores == mean_scores(response.segments)
 
 
+@pytest.mark.parametrize("scored", [True, False])
+def test_aspects_are_learnt_from_comparisons_too_where_there_is_no_attribute(tmp_path: Path, scored: bool) -> None:
+    rows = make_segmented_rows(4, with_attributes=False)
+    for row in rows:
+        row["preference"], row["pairs"] = -2, [[0, 1]]
+        for response in row["responses"] if not scored else ():
+            del response["segments"], response["segment_scores"]
+    made = make_segmented_snapshot(tmp_path, train=rows[:3], validation=rows[3:], attributes=[])
+    snapshot = read_snapshot(made)
+    assert (snapshot.attributes, snapshot.aspects) == (ASPECTS, ASPECTS if scored else ())
+    assert [(task.preference, task.pairs) for task in snapshot.train] == [(-2, ((0, 1),))] * 3
+    assert bool(snapshot.train[0].responses[0].scores) == scored
+
+
 def test_a_manifest_needs_attributes_or_aspects(tmp_path: Path) -> None:
     rows = make_segmented_rows(4)
     made = make_segmented_snapshot(tmp_path, train=rows[:3], validation=rows[3:], attributes=[], aspects=[])

@@ -65,6 +65,12 @@ function keep(form, groups) {
   write(form, choices);
 }
 
+// What somebody chose before this script ran.
+function keepEarly(form) {
+  const isChanged = (field) => isBox(field) ? field.checked !== field.defaultChecked : (field.defaultValue ?? field.value) !== field.value;
+  keep(form, [...fieldsOf(form).values()].filter((fields) => fields.some(isChanged)));
+}
+
 // Sent to the server.
 function say(template, at = new Date(), detail = "") {
   const line = document.getElementById("saved"), language = document.documentElement.lang;
@@ -169,13 +175,14 @@ function fill(form, choices, fields = fieldsOf(form)) {
 }
 
 // A choice yields where the server has stored another since, made later on another machine.
-function restore() {
+function restore(before = () => {}) {
   const form = formOf();
   submitting = false;
   if (!form) return;
   const { now, since } = stamp(form);
   skew = 1000 * Number(now) - Date.now();
   base = 1000 * Number(since);
+  before(form);
   // One millisecond more: `since` has microseconds, and a base from an answer of the server has not.
   const entries = Object.entries(read(form)), fields = fieldsOf(form);
   const isAnswered = (name) => valuesOf(fields.get(name) ?? []).some((value) => value !== "");
@@ -225,4 +232,4 @@ document.addEventListener("htmx:afterSettle", ({ target }) => { if (target.id ==
 // The browser may bring a page back as it was left: with an old form, and with `submitting` still set.
 addEventListener("pageshow", ({ persisted }) => { if (persisted) restore(); });
 forgetOld();
-restore();
+restore(keepEarly);

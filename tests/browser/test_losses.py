@@ -45,6 +45,18 @@ def test_a_reload_brings_the_choices_back(page: Page) -> None:
     expect(page.get_by_label("Key information is missing").first).to_be_checked()
 
 
+def test_a_choice_made_before_the_scripts_ran_is_kept(page: Page) -> None:
+    held: list[Route] = []
+    page.route("**/drafts*.js", lambda route: held.append(route))
+    page.reload(wait_until="commit")
+    rate_everything(page, 1, scales=2)
+    held[0].continue_()
+    expect(page.locator("#saved")).to_contain_text("saved")
+    page.unroute_all()
+    page.reload()
+    chosen(page, 2)
+
+
 def test_a_dropped_line_keeps_the_choices_and_sends_them_later(page: Page, complaints: Complaints) -> None:
     page.context.set_offline(True)
     rate_everything(page, 2, scales=5)

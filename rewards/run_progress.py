@@ -53,12 +53,14 @@ def progress_of(run: TrainingRun, *, now: datetime) -> Progress:
     if run.state == RunState.AWAITING_PROMOTION:
         return Progress(_("Its model is trained and judged. It waits for your decision."))
     if run.state == RunState.EVALUATING and run.kind == RunKind.POLICY:
-        return Progress(
-            _("The policy is aligned. It and its base answer held-out prompts, and the champion compares the answers.")
+        text = _(
+            "The policy is aligned. It and its base answer held-out prompts, and the champion compares the answers."
         )
+        return _counted(run, event, text) or Progress(text)
     if run.state == RunState.EVALUATING:
-        return Progress(_("The model is trained. It is now judged on the held-out prompts."))
-    return _of_trainer(run, event, now)
+        text = _("The model is trained. It is now judged on the held-out prompts.")
+        return _counted(run, event, text) or Progress(text)
+    return _counted(run, event) or _of_trainer(run, event, now)
 
 
 def _of_trainer(run: TrainingRun, event: Mapping[str, Any], now: datetime) -> Progress:
@@ -70,11 +72,12 @@ def _of_trainer(run: TrainingRun, event: Mapping[str, Any], now: datetime) -> Pr
     if name in ("step", "epoch", "out_of_memory", "resumed") and total:
         left = _time_left(run.losses, done, total)
         return Progress(_("It fine-tunes the network."), min(done, total), total, left)
-    if name in ("encode", "features"):
-        return _of_responses(event)
     words = {
         "start": _("It loads the language model and reads the prompts."),
         "baseline": _("The ridge is fitted. Fine-tuning comes next, if it is wanted."),
+        "reference_computed": _("The reference is known. Fine-tuning comes next."),
+        "reference_read": _("The reference is known. Fine-tuning comes next."),
+        "folds": _("It trains again on parts of the prompts, to be judged by the others."),
         "fold": _("It trains again on parts of the prompts, to be judged by the others."),
         "evaluation": _("The model is trained. It is now measured on the held-out prompts."),
         "done": _("The model is trained. It is now measured on the held-out prompts."),
@@ -82,19 +85,27 @@ def _of_trainer(run: TrainingRun, event: Mapping[str, Any], now: datetime) -> Pr
     return Progress(words.get(str(name), _("The trainer starts.")))
 
 
-def _of_responses(event: Mapping[str, Any]) -> Progress:
-    """Returns how many responses have been read, in the event that the trainer writes for each per cent."""
-    done, total = _whole(event.get("done")), _whole(event.get("total"))
-    sentence = {
+def _counted(run: TrainingRun, event: Mapping[str, Any], sentence: str = "") -> Progress | None:
+    """Returns how much of its present work is done, where the newest event is one that comes for each per cent."""
+    sentences = {
         "encode": _("It turns the texts into tokens."),
         "features": _("The language model reads the responses once, for the ridge."),
-    }[str(event["event"])]
-    counted = _("%(done)s of %(total)s responses (%(share)s).") % {
-        "done": number(done, 0),
-        "total": number(total, 0),
-        "share": percent(done / total if total else 0.0, 0),
+        "predict": _("The model predicts the scores of held-out responses."),
+        "reference": _("The reference reads the examples once: the policy will be compared with it."),
+        "measure": _("The policy is measured on the examples."),
+        "answer": _("The policy answers held-out prompts."),
     }
-    return Progress(sentence, done, total, counted=counted)
+    name, done, total = event.get("event"), _whole(event.get("done")), _whole(event.get("total"))
+    if name not in sentences or not total:
+        return None
+    if name == "answer":
+        text = _("%(done)s of %(total)s prompts (%(share)s).")
+    elif run.kind == RunKind.POLICY and run.state == RunState.TRAINING:
+        text = _("%(done)s of %(total)s examples (%(share)s).")
+    else:
+        text = _("%(done)s of %(total)s responses (%(share)s).")
+    counted = text % {"done": number(done, 0), "total": number(total, 0), "share": percent(done / total, 0)}
+    return Progress(sentence or sentences[name], done, total, counted=counted)
 
 
 def _time_left(losses: Sequence[Mapping[str, Any]], done: int, total: int) -> timedelta | None:

@@ -139,7 +139,10 @@ def end_group(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _progress(folder: Path) -> dict[str, Any]:
-    """Returns the newest event and the curve of losses, from the lines that the trainer appends."""
+    """Returns the newest event and, if there is one, the curve of losses, from the lines that the trainer appends.
+
+    What follows the training in other folders says how far it is, and has no losses: the row keeps those of before.
+    """
     path = folder / "progress.jsonl"
     if not path.exists():
         return {}
@@ -148,7 +151,8 @@ def _progress(folder: Path) -> dict[str, Any]:
     losses = [event for event in events if "loss" in event or "validation_loss" in event]
     # The row is written at every heartbeat and read by every page of the run, so it holds a thinned curve.
     stride = max(1, len(losses) // LOSSES_KEPT)
-    return {"progress": events[-1] if events else {}, "losses": losses[::stride]}
+    newest = {"progress": events[-1] if events else {}}
+    return {**newest, "losses": losses[::stride]} if losses else newest
 
 
 def _event(line: str) -> dict[str, Any] | None:

@@ -113,7 +113,7 @@ def fit_baseline(
     settle(loaded.network)
     set_head(loaded, features, ridge)
     every = [trial[1] for trial in tried]
-    segments = fit_segment_baseline(loaded, parts, config, folder=folder)
+    segments = fit_segment_baseline(loaded, parts, config, folder=folder, progress=progress)
     return Baseline(features, parts, ridge, loaded.network.blocks, reward, config.seed, len(layers), every, segments)
 
 

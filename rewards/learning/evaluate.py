@@ -45,7 +45,7 @@ from rewards.learning.model_files import Checkpoint, Manifest, load_checkpoint
 from rewards.learning.model_loading import positions
 from rewards.learning.pairs import pairs_of, pairwise
 from rewards.learning.precision import name_of, with_precision
-from rewards.learning.progress import Count
+from rewards.learning.progress import Count, Progress
 from rewards.learning.score import scored, write_rows
 from rewards.learning.segment_answers import segment_labels
 from rewards.learning.segment_measures import measure_segments, segment_fields
@@ -54,7 +54,7 @@ from rewards.learning.splits import encoded_tasks
 
 
 def evaluate(directory: Path) -> None:
-    """Reads config.json of `directory`, writes predictions.jsonl and then metrics.json.
+    """Reads config.json of `directory`, writes predictions.jsonl and then metrics.json, and meanwhile progress.jsonl.
 
     Several processes share the passes, and each holds a part of the model.
 
@@ -71,12 +71,13 @@ def evaluate(directory: Path) -> None:
         torch.set_num_threads(config.threads)
     checkpoint = load_checkpoint(Path(config.model), device=distributed.join(choose_device(config.device)))
     checkpoint = dataclasses.replace(checkpoint, loaded=with_precision(checkpoint.loaded, config.precision))
+    progress = Progress(directory / "progress.jsonl", silent=not distributed.is_first())
     if benchmark:
-        metrics = _on_benchmark(directory, config, checkpoint, benchmark, rows)
+        metrics = _on_benchmark(directory, config, checkpoint, benchmark, rows, progress)
     else:
         scales = scales_of(checkpoint.manifest.attributes, checkpoint.manifest.levels)
         tasks = tasks_of(name, enumerate(rows, start=1), scales, aspects_of(config.data, checkpoint.manifest))
-        metrics = _on_labels(directory, config, checkpoint, list(tasks))
+        metrics = _on_labels(directory, config, checkpoint, list(tasks), progress)
     data = {"name": name, "format": benchmark.name if benchmark else SNAPSHOT, "rows": len(rows)}
     precision = name_of(checkpoint.loaded.half)
     if distributed.is_first():
@@ -85,7 +86,9 @@ def evaluate(directory: Path) -> None:
     distributed.leave()
 
 
-def _on_labels(directory: Path, config: EvaluateConfig, checkpoint: Checkpoint, every: list[Task]) -> Measures:
+def _on_labels(
+    directory: Path, config: EvaluateConfig, checkpoint: Checkpoint, every: list[Task], progress: Progress
+) -> Measures:
     learnt = _trained_on(config)
     tasks = [task for task in every if _prompt(task.conversation) not in learnt]
     if checkpoint.manifest.by_segments:
@@ -96,11 +99,12 @@ def _on_labels(directory: Path, config: EvaluateConfig, checkpoint: Checkpoint, 
         raise EmptyPart(
             f"{config.data} has no response with a label that the model predicts" + (left_out if learnt else "")
         )
-    encoded = [*encoded_tasks(tasks, checkpoint.loaded, Count("encode", 0, None))]
+    count = Count("encode", sum(len(task.responses) for task in tasks), progress)
+    encoded = [*encoded_tasks(tasks, checkpoint.loaded, count)]
     tasks = with_alike(tasks, encoded)
     most = positions(checkpoint.loaded.network.network.config)
     alike = alike_of(tasks, checkpoint.loaded.frame, checkpoint.manifest.attribute_weights, most=most)
-    predicted = predict_all(checkpoint.loaded, encoded, batch_tokens=config.batch_tokens)
+    predicted = predict_all(checkpoint.loaded, encoded, batch_tokens=config.batch_tokens, progress=progress)
     rows = prediction_rows(tasks, predicted.responses, checkpoint.manifest, segments=predicted.segments)
     _write_predictions(directory, rows)
     return {
@@ -113,11 +117,16 @@ def _on_labels(directory: Path, config: EvaluateConfig, checkpoint: Checkpoint, 
 
 
 def _on_benchmark(
-    directory: Path, config: EvaluateConfig, checkpoint: Checkpoint, benchmark: Benchmark, rows: Sequence[Row]
+    directory: Path,
+    config: EvaluateConfig,
+    checkpoint: Checkpoint,
+    benchmark: Benchmark,
+    rows: Sequence[Row],
+    progress: Progress,
 ) -> Measures:
     cases, learnt = cases_of(Path(config.data).name, rows, benchmark), _trained_on(config)
-    encoded = _encoded(checkpoint, [item for case in cases for item in case.items])
-    predicted = _predicted(checkpoint, encoded, config)
+    encoded = _encoded(checkpoint, [item for case in cases for item in case.items], progress)
+    predicted = predict(checkpoint.loaded, encoded, batch_tokens=config.batch_tokens, progress=progress)
     rewards = judged(cases, (predicted @ _weights(checkpoint.manifest)).tolist())
     _write_predictions(directory, _judged_rows(rewards, benchmark))
     return {
@@ -139,13 +148,12 @@ def _judged_rows(rows: Sequence[Judged], benchmark: Benchmark) -> Iterator[dict[
         yield {"id": row.case.id, "group": row.case.group, **rewards, "result": benchmark.result(row)}
 
 
-def _encoded(checkpoint: Checkpoint, items: Sequence[Item]) -> list[Encoded]:
-    return [checkpoint.loaded.frame.encode(item) for item in items]
-
-
-def _predicted(checkpoint: Checkpoint, encoded: Sequence[Encoded], config: EvaluateConfig) -> Floats:
-    """[items, attributes]: the predictions."""
-    return predict(checkpoint.loaded, encoded, batch_tokens=config.batch_tokens)
+def _encoded(checkpoint: Checkpoint, items: Sequence[Item], progress: Progress) -> list[Encoded]:
+    count, encoded = Count("encode", len(items), progress), []
+    for item in items:
+        encoded.append(checkpoint.loaded.frame.encode(item))
+        count.add()
+    return encoded
 
 
 def aspects_of(data: str, manifest: Manifest) -> dict[str, int]:

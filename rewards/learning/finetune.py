@@ -277,8 +277,8 @@ def dev_loss(run: Run, place: Place) -> float:
     """Returns the stage's loss over all dev rows at once; NaN where they have no answers."""
     if not run.dev.encoded:
         return math.nan
-    predicted = predict_all(run.loaded, run.dev.encoded, batch_tokens=run.config.batch_tokens)
-    weight = run.config.segment_weight
+    batch_tokens, weight = run.config.batch_tokens, run.config.segment_weight
+    predicted = predict_all(run.loaded, run.dev.encoded, batch_tokens=batch_tokens, progress=run.progress)
     return whole_loss(run.objective(place), predicted, run.dev.answers, segment_weight=weight)
 
 

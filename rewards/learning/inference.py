@@ -48,16 +48,23 @@ def choose_device(name: str) -> torch.device:
     return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
 
 
-def predict(loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens: int) -> Floats:
-    """[items, attributes]: unclamped scores, computed in passes of at most `batch_tokens` tokens."""
-    return _gather(loaded, encoded, batch_tokens, loaded.network)
+def predict(
+    loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens: int, progress: Progress | None = None
+) -> Floats:
+    """[items, attributes]: unclamped scores, computed in passes of at most `batch_tokens` tokens.
+
+    The progress is told how many items are done.
+    """
+    return _gather(loaded, encoded, batch_tokens, loaded.network, progress)
 
 
-def predict_all(loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens: int) -> Predicted:
+def predict_all(
+    loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens: int, progress: Progress | None = None
+) -> Predicted:
     """Returns what `predict` does, and from the same passes the scores of the segments if there is a head for them."""
     if not loaded.scores_segments:
-        return Predicted(predict(loaded, encoded, batch_tokens=batch_tokens))
-    responses, segments = _gather_both(loaded, encoded, batch_tokens, loaded.network.both)
+        return Predicted(predict(loaded, encoded, batch_tokens=batch_tokens, progress=progress))
+    responses, segments = _gather_both(loaded, encoded, batch_tokens, loaded.network.both, progress)
     segments[~owns_tokens(encoded)] = np.nan
     return Predicted(responses, segments)
 
@@ -81,20 +88,27 @@ def stored_features(
         rows_of[place].append(row)
     stored = _on_disk(len(encoded), width, folder) if distributed.is_first() else np.empty((0, width), np.float32)
     count = Count("features", len(samples), progress)
-    for rows, values in _passes(loaded, samples, batch_tokens, loaded.network.features):
+    for rows, values in _passes(loaded, samples, batch_tokens, loaded.network.features, count):
         for numbers, features in distributed.collected((rows, as_array(values))):
             for number, value in zip(numbers, features, strict=True):
                 stored[rows_of[number]] = value
-            count.add(len(numbers))
     return stored
 
 
-def stored_segment_features(loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens: int, folder: Path) -> Features:
+def stored_segment_features(
+    loaded: Loaded,
+    encoded: Sequence[Encoded],
+    *,
+    batch_tokens: int,
+    folder: Path,
+    progress: Progress | None = None,
+) -> Features:
     """[segments, hidden]: the features of the items' segments, kept as `stored_features` keeps those of responses."""
     samples = TokenRows(item for item in encoded if item.segments)
     bounds = np.cumsum([0, *(len(item.segments) for item in samples)])
     stored = _on_disk(int(bounds[-1]), loaded.network.blocks[0], folder) if distributed.is_first() else None
-    for rows, (_, values) in _passes(loaded, samples, batch_tokens, loaded.network.both_features):
+    count = Count("features", len(samples), progress)
+    for rows, (_, values) in _passes(loaded, samples, batch_tokens, loaded.network.both_features, count):
         for numbers, features in distributed.collected((rows, as_array(values))):
             for number, of_item in zip(numbers, _by_item(features, samples, numbers), strict=True):
                 if stored is not None:
@@ -144,12 +158,16 @@ def scores_of(loaded: Loaded, features: Floats, of_segments: Floats | None) -> P
 
 
 def _gather(
-    loaded: Loaded, encoded: Sequence[Encoded], batch_tokens: int, compute: Callable[[Input], Tensor]
+    loaded: Loaded,
+    encoded: Sequence[Encoded],
+    batch_tokens: int,
+    compute: Callable[[Input], Tensor],
+    progress: Progress | None = None,
 ) -> Floats:
     # Equal tokens are read once: in another batch a rounding error would break their tie.
     samples, places = distinct(encoded)
     by_row: dict[int, Floats] = {}
-    for rows, values in _passes(loaded, samples, batch_tokens, compute):
+    for rows, values in _passes(loaded, samples, batch_tokens, compute, Count("predict", len(samples), progress)):
         # float64 from here on: sums over many rows must not add rounding errors of their own.
         by_row |= dict(zip(rows, as_array(values).astype(np.float64), strict=True))
     by_row = distributed.gathered(by_row)
@@ -161,10 +179,12 @@ def _gather_both(
     encoded: Sequence[Encoded],
     batch_tokens: int,
     compute: Callable[[Input], tuple[Tensor, Tensor]],
+    progress: Progress | None = None,
 ) -> tuple[Floats, Floats]:
     samples, places = distinct(encoded)
     by_row: dict[int, tuple[Floats, Floats]] = {}
-    for rows, (values, of_segments) in _passes(loaded, samples, batch_tokens, compute):
+    count = Count("predict", len(samples), progress)
+    for rows, (values, of_segments) in _passes(loaded, samples, batch_tokens, compute, count):
         segments = _by_item(as_array(of_segments).astype(np.float64), samples, rows)
         by_row |= dict(zip(rows, zip(as_array(values).astype(np.float64), segments, strict=True), strict=True))
     by_row = distributed.gathered(by_row)
@@ -184,16 +204,23 @@ def as_array(values: Tensor) -> NDArray[np.float32]:
 
 @torch.no_grad()
 def _passes(
-    loaded: Loaded, samples: Sequence[Encoded], batch_tokens: int, compute: Callable[[Input], Value]
+    loaded: Loaded,
+    samples: Sequence[Encoded],
+    batch_tokens: int,
+    compute: Callable[[Input], Value],
+    count: Count | None = None,
 ) -> Iterator[tuple[list[int], Value]]:
     """Yields the results of this process's batches: the numbers of the samples, and what is computed of them.
 
-    Every process yields equally often.
+    Every process yields equally often, and counts the samples of all.
     """
     on_cpu = loaded.device.type == "cpu"
     budget, step = (min(batch_tokens, CPU_TOKENS), WIDTH_STEP) if on_cpu else (batch_tokens, 1)
     with loaded.rounding():  # around all batches, as it keeps the rounded weights until it ends
         for groups, _ in distributed.share(loaded.batches(samples, budget, step=step)):
             values = compute(loaded.arranged([[samples[i] for i in group] for group in groups], step=step))
-            yield [i for group in groups for i in group], values
+            rows = [i for group in groups for i in group]
+            yield rows, values
+            if count:
+                count.add(len(rows) * distributed.size())
     sharding.settle(loaded.network)

@@ -19,6 +19,7 @@ from rewards.learning.config import TrainConfig
 from rewards.learning.data import Features, Floats
 from rewards.learning.inference import stored_segment_features
 from rewards.learning.model import Loaded, set_segment_head
+from rewards.learning.progress import Progress
 from rewards.learning.refusals import Refused
 from rewards.learning.ridge import Ridge, fit_ridge
 from rewards.learning.segment_answers import owns_tokens
@@ -73,7 +74,7 @@ class SegmentBaseline:
 
 
 def fit_segment_baseline(
-    loaded: Loaded, parts: Sequence[Part], config: TrainConfig, *, folder: Path
+    loaded: Loaded, parts: Sequence[Part], config: TrainConfig, *, folder: Path, progress: Progress | None = None
 ) -> SegmentBaseline | None:
     """Fits the ridge and leaves it in the segments' head; None where the network has none.
 
@@ -89,7 +90,9 @@ def fit_segment_baseline(
             "no segment of the train part owns a token: raise max_length, or take a backbone whose chat template "
             "leaves a message's content as it is"
         )
-    features = stored_segment_features(loaded, encoded, batch_tokens=config.batch_tokens, folder=folder)
+    features = stored_segment_features(
+        loaded, encoded, batch_tokens=config.batch_tokens, folder=folder, progress=progress
+    )
     prompts = [prompt for part in parts for prompt in segment_prompts(part)]
     rows = SegmentRows(features, np.concatenate([a.labels for a in answers]), prompts, owns_tokens(encoded))
     return SegmentBaseline(rows, set_fitted_head(loaded, rows, config))

@@ -176,6 +176,8 @@ def _evidence(work: Work, baseline: Baseline, candidate: Judged, load: Callable[
     # Every process asks its own clock, and all must do the same.
     crosses, draws = distributed.agreed((fits_budget(work.config, **times), curve_fits(work.config, **times)))
     is_ridge = candidate.manifest.kind == RIDGE
+    if is_ridge or crosses or draws:
+        work.progress.tell("folds")
     crossed = cross_fitted_scores(baseline, work.config.alphas) if is_ridge and distributed.is_first() else None
     try:
         curve = fine_tuned_curve(trainings, work.parts, baseline) if draws else None
@@ -237,7 +239,7 @@ def _means(labels: Floats) -> tuple[float, ...]:
 
 
 def _scores(work: Work, loaded: Loaded, part: Part) -> Predicted:
-    return predict_all(loaded, part.rows.encoded, batch_tokens=work.config.batch_tokens)
+    return predict_all(loaded, part.rows.encoded, batch_tokens=work.config.batch_tokens, progress=work.progress)
 
 
 def _left_out(baseline: Baseline, *, rows: int, segments: int) -> Predicted:

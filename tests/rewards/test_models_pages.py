@@ -22,7 +22,7 @@ from rewards import largest_errors, learning_material, run_progress, scoring, sn
 from rewards.learning.config import PLACES, TrainConfig
 from rewards.learning.data import Response as Scored
 from rewards.learning.data import Task as Row
-from rewards.models import RewardModel, RunState, ScoringPass, Snapshot, TrainingRun
+from rewards.models import RewardModel, RunKind, RunState, ScoringPass, Snapshot, TrainingRun
 from rewards.setting_texts import SETTINGS
 from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_member, make_project, make_task, make_user, rate
 from tests.conftest import Cast
@@ -631,16 +631,30 @@ def test_the_losses_are_thinned_and_each_stage_has_its_line() -> None:
     assert run_progress.losses_chart(events[:1]) is None
 
 
+ALIGNED = "The policy is aligned. It and its base answer held-out prompts"
+
+
 @pytest.mark.parametrize(
-    ("event", "words"),
-    [("encode", "It turns the texts into tokens."), ("features", "The language model reads the responses once")],
+    ("kind", "state", "event", "words", "counted"),
+    [
+        (RunKind.REWARD, RunState.TRAINING, "encode", "It turns the texts into tokens.", "responses"),
+        (RunKind.REWARD, RunState.TRAINING, "features", "The language model reads the responses once", "responses"),
+        (RunKind.REWARD, RunState.TRAINING, "predict", "The model predicts the scores of held-out", "responses"),
+        (RunKind.REWARD, RunState.EVALUATING, "predict", "It is now judged on the held-out prompts.", "responses"),
+        (RunKind.POLICY, RunState.TRAINING, "encode", "It turns the texts into tokens.", "examples"),
+        (RunKind.POLICY, RunState.TRAINING, "reference", "The reference reads the examples once", "examples"),
+        (RunKind.POLICY, RunState.TRAINING, "measure", "The policy is measured on the examples.", "examples"),
+        (RunKind.POLICY, RunState.EVALUATING, "answer", ALIGNED, "prompts"),
+    ],
 )
-def test_a_run_that_reads_texts_says_how_far_it_is(carol: Client, project: Project, event: str, words: str) -> None:
+def test_a_run_that_reads_texts_says_how_far_it_is(
+    carol: Client, project: Project, kind: RunKind, state: RunState, event: str, words: str, counted: str
+) -> None:
     newest = {"event": event, "done": 250, "total": 1_000}
-    run = make_run(project, RunState.TRAINING, progress=newest, started_at=NOW)
+    run = make_run(project, state, kind=kind, progress=newest, started_at=NOW)
     page = text(carol, f"models/runs/{run.pk}/").replace("\N{NO-BREAK SPACE}", " ")
     assert words in page
-    assert "250 of 1,000 responses (25 %)." in page
+    assert f"250 of 1,000 {counted} (25 %)." in page
     assert '<progress value="250" max="1000"' in page
 
 

@@ -1,5 +1,6 @@
 """What is kept of a trainer's words, and how launchers start it, with other programs in its place."""
 
+import json
 import os
 import signal
 import subprocess
@@ -31,6 +32,19 @@ def test_the_trainer_s_log_outlives_the_evaluation_of_the_champion(
         supervise(run, verb, tmp_path)
     run.refresh_from_db()
     assert run.log == f"-m rewards.learning train {without_places(str(tmp_path))}\n"
+
+
+def test_the_losses_outlive_the_progress_of_the_champion_s_evaluation(
+    run: TrainingRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/true")
+    step, predicted = {"event": "step", "step": 1, "loss": 0.5}, {"event": "predict", "done": 1, "total": 9}
+    for verb, event in (("train", step), ("evaluate", predicted)):
+        (tmp_path / verb).mkdir()
+        (tmp_path / verb / "progress.jsonl").write_text(json.dumps(event) + "\n")
+        supervise(run, verb, tmp_path / verb)
+    run.refresh_from_db()
+    assert (run.losses, run.progress) == ([step], predicted)
 
 
 @pytest.fixture

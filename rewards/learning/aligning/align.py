@@ -149,11 +149,14 @@ def _align(work: Work) -> None:
     identity = setting_hash(config, **hashes, rendering=str(RENDERING))
     run = Run(config, policy, train, held_out, work.progress, directory / "checkpoint", identity)
     place = train_policy(run)
-    measures = {"train": measure(policy, train, config), "held_out": measure(policy, held_out, config)}
+    measures = {
+        name: measure(policy, part, config, progress=work.progress)
+        for name, part in (("train", train), ("held_out", held_out))
+    }
     packed = policy.packs
     finish(policy)
     prompts = sampled_prompts(work.rows.held_out or work.rows.train, config, work.levels)
-    samples = answers(policy, prompts, config)
+    samples = answers(policy, prompts, config, progress=work.progress)
     policy.try_packing()
     drawn = sampled_log_probs(policy, samples)
     policy.unpack()

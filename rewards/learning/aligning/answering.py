@@ -26,6 +26,7 @@ from rewards.learning.config import read_config
 from rewards.learning.data import Turn, file_sha256
 from rewards.learning.inference import choose_device
 from rewards.learning.process_end import end, end_on_sigterm, end_with_parent
+from rewards.learning.progress import Progress
 from rewards.learning.refusals import Refused
 from rewards.learning.score import write_rows
 
@@ -34,7 +35,7 @@ PROMPTS, ANSWERS, METRICS = "prompts.jsonl", "answers.jsonl", "metrics.json"
 
 
 def answer(directory: Path) -> None:
-    """Reads config.json and prompts.jsonl of `directory`, writes answers.jsonl and, last, metrics.json.
+    """Reads config.json and prompts.jsonl of `directory`, writes progress.jsonl, answers.jsonl and, last, metrics.json.
 
     The configuration is that of an alignment: `policy` is the directory of the aligned policy, `reference` what it was
     made from. Both draw up to `sample_tokens` tokens at temperature 1 from the same seed, so that the divergence can be
@@ -56,7 +57,8 @@ def answer(directory: Path) -> None:
     if config.threads:
         torch.set_num_threads(min(config.threads, os.cpu_count() or 1))
     prompts = read_prompts(directory / PROMPTS)
-    ours, theirs, divergence = _answers_of_both(config, [turns for _id, turns in prompts])
+    progress = Progress(directory / "progress.jsonl")
+    ours, theirs, divergence = _answers_of_both(config, [turns for _id, turns in prompts], progress)
     rows = zip(prompts, ours, theirs, strict=True)
     write_rows(
         directory / ANSWERS,
@@ -67,18 +69,18 @@ def answer(directory: Path) -> None:
 
 
 def _answers_of_both(
-    config: AlignConfig, prompts: Sequence[tuple[Turn, ...]]
+    config: AlignConfig, prompts: Sequence[tuple[Turn, ...]], progress: Progress
 ) -> tuple[list[Sample], list[Sample], Measures | None]:
     """Returns the policy's answers, its base's, and how far the policy's tokens diverge from the base."""
     device, levels = choose_device(config.device), _requested(Path(config.policy))
     policy = load_configured(config.policy, config, device)
-    ours = answers(policy, [conditioned(turns, levels) for turns in prompts], config)
+    ours = answers(policy, [conditioned(turns, levels) for turns in prompts], config, progress=progress)
     policy.try_packing()
     drawn = sampled_log_probs(policy, ours)
     # The base needs the policy's room.
     del policy
     base = load_configured(config.reference, config, device)
-    theirs = answers(base, prompts, config)
+    theirs = answers(base, prompts, config, progress=progress)
     base.try_packing()
     return ours, theirs, sampled_measures(ours, drawn, lambda: sampled_log_probs(base, ours))
 

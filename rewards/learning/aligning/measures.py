@@ -15,18 +15,19 @@ from rewards.learning.aligning.reference import Judgements, LogProbs, log_probs_
 from rewards.learning.aligning.sides import Unit
 from rewards.learning.intervals import of_share
 from rewards.learning.pairs import in_order
+from rewards.learning.progress import Count, Progress
 
 Measures = dict[str, Any]
 
 
-def measure(policy: Policy, judged: Judgements, config: AlignConfig) -> Measures:
+def measure(policy: Policy, judged: Judgements, config: AlignConfig, *, progress: Progress | None = None) -> Measures:
     """Returns the loss over all units at once, and what the policy prefers in those that are pairs.
 
     An implicit reward is beta times the log-ratio of a response to the reference. A tie counts half.
     """
     if not judged.units:
         return {"examples": 0}
-    values = log_probs_of(policy, judged.units)
+    values = log_probs_of(policy, judged.units, Count("measure", len(judged.units), progress))
     pairs = [place for place, unit in enumerate(judged.units) if unit.rejected]
     return {
         "examples": len(judged.units),

@@ -18,7 +18,7 @@ from rewards.learning.aligning.policy import Policy
 from rewards.learning.aligning.sides import Unit
 from rewards.learning.atomic_directories import write_json
 from rewards.learning.data import file_sha256
-from rewards.learning.progress import Progress
+from rewards.learning.progress import Count, Progress
 from rewards.learning.refusals import Refused
 from rewards.learning.tensor_files import stored_in, write_tensors
 
@@ -62,7 +62,7 @@ def with_reference(
     except DamagedReference as damage:
         if place.exists():
             progress.tell("reference_refused", reason=str(damage))
-        by_unit = log_probs_of(load(), units)
+        by_unit = log_probs_of(load(), units, Count("reference", len(units), progress))
         flat = np.concatenate([values for sides in by_unit for values in sides] or [np.empty(0, np.float32)])
         _write(place, flat)
         progress.tell("reference_computed", hash=name, tokens=total)
@@ -73,8 +73,10 @@ def with_reference(
 
 
 @torch.no_grad()
-def log_probs_of(policy: Policy, units: Sequence[Unit]) -> list[list[LogProbs]]:
+def log_probs_of(policy: Policy, units: Sequence[Unit], count: Count | None = None) -> list[list[LogProbs]]:
     """Returns for each unit the log-probabilities of its sides' learnt tokens, each [learnt tokens].
+
+    count: is told of the units that are done.
 
     Raises:
         OtherVocabulary: the policy has no logits for a token of the units.
@@ -89,6 +91,8 @@ def log_probs_of(policy: Policy, units: Sequence[Unit]) -> list[list[LogProbs]]:
         counts = [len(side.learnt) for unit in batch for side in units[unit].sides]
         parts = iter(np.split(values, np.cumsum(counts)[:-1]))
         by_unit |= {unit: [next(parts) for _ in units[unit].sides] for unit in batch}
+        if count:
+            count.add(len(batch) * distributed.size())
     sharding.settle(policy.network)
     by_unit = distributed.gathered(by_unit)
     return [by_unit[unit] for unit in range(len(units))]

@@ -20,6 +20,7 @@ from rewards.learning.aligning.steering import conditioned
 from rewards.learning.data import Item, Turn
 from rewards.learning.encoding import Encoded
 from rewards.learning.intervals import by_prompt
+from rewards.learning.progress import Count, Progress
 
 AT_ONCE = 16
 """Prompts that are answered together."""
@@ -42,13 +43,18 @@ def sampled_prompts(rows: Sequence[Row], config: AlignConfig, levels: dict[str, 
     return list(prompts.values())[: config.samples]
 
 
-def answers(policy: Policy, prompts: Sequence[tuple[Turn, ...]], config: AlignConfig) -> list[Sample]:
+def answers(
+    policy: Policy, prompts: Sequence[tuple[Turn, ...]], config: AlignConfig, *, progress: Progress | None = None
+) -> list[Sample]:
     """Returns an answer to each prompt, drawn token by token at temperature 1 with the configured seed."""
     policy.unpack()
     torch.manual_seed(config.seed)
     samples: list[Sample] = []
+    count = Count("answer", len(prompts), progress)
     for start in range(0, len(prompts), AT_ONCE):
-        samples += _answers(policy, prompts[start : start + AT_ONCE], config)
+        asked = prompts[start : start + AT_ONCE]
+        samples += _answers(policy, asked, config)
+        count.add(len(asked))
     return samples
 
 

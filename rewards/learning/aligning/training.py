@@ -230,6 +230,6 @@ def _tell_epoch(run: Run, place: Place) -> None:
     if not run.held_out.units:
         run.progress.tell("epoch", epoch=place.epoch, step=place.step)
         return
-    point = {"step": place.step, **measure(run.policy, run.held_out, run.config)}
+    point = {"step": place.step, **measure(run.policy, run.held_out, run.config, progress=run.progress)}
     place.curve.append(point)
     run.progress.tell("epoch", epoch=place.epoch, **point)

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from rewards.learning import progress
+from rewards.learning.aligning.align import align
+from rewards.learning.evaluate import evaluate
 from rewards.learning.progress import Count, Progress
 from rewards.learning.train import train
+from tests.rewards.learning.aligning.builders import make_alignment
 from tests.rewards.learning.builders import make_run
 
 
@@ -40,5 +43,24 @@ def test_a_run_says_how_many_texts_it_has_read(
     run = make_run(tmp_path, backbone=encoder_directory, tasks=12, epochs=0)
     train(run)
     assert events(run / "progress.jsonl", "encode")[-1] == (24, 24)
-    done, total = events(run / "progress.jsonl", "features")[-1]
-    assert 0 < done == total
+    for name in ("features", "predict"):
+        done, total = events(run / "progress.jsonl", name)[-1]
+        assert 0 < done == total
+    (judged := tmp_path / "judged").mkdir()
+    config = {"model": str(run / "model"), "data": str(tmp_path / "snapshot" / "validation.jsonl")}
+    (judged / "config.json").write_text(json.dumps(config))
+    evaluate(judged)
+    for name in ("encode", "predict"):
+        done, total = events(judged / "progress.jsonl", name)[-1]
+        assert 0 < done == total
+
+
+def test_an_alignment_says_how_much_its_policies_have_read_and_answered(
+    decoder_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN", 0.0)
+    run = make_alignment(tmp_path / "run", decoder_directory, "dpo", epochs=1, max_steps=1, samples=2)
+    align(run)
+    for name in ("encode", "reference", "measure", "answer"):
+        done, total = events(run / "progress.jsonl", name)[-1]
+        assert 0 < done == total

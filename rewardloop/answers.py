@@ -295,6 +295,7 @@ class Model(Answer):
     attribute_weights: Any = None
     is_champion: bool = False
     scored: int = 0
+    score_precision: str = ""
     evaluations: Json = field(default_factory=dict)
     erased: bool = False
     license: str = ""

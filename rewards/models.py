@@ -270,6 +270,14 @@ class RewardModel(models.Model):
     scored = models.PositiveIntegerField(
         default=0, db_default=0, editable=False, help_text="responses that have its score; triggers keep the number"
     )
+    score_precision = models.CharField(
+        max_length=10,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="what all its stored scores are computed in; empty before the first, and where nobody noted it",
+    )
 
     class Meta:
         verbose_name = _("reward model")

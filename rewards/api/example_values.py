@@ -92,6 +92,7 @@ VALUES: dict[str, Any] = {
     "attribute_weights": {"helpfulness": 0.65, "correctness": 0.8},
     "is_champion": True,
     "scored": 2400,
+    "score_precision": "float32",
     "evaluations": {"held-out": {"pairs": {"accuracy": 0.74, "n": 80}}},
     "lineage": {"snapshot": HASH, "run": 12, "parent": 2},
     "marked": False,

@@ -141,6 +141,7 @@ class RewardModelSerializer(ModelSerializer[RewardModel]):
             "attribute_weights",
             "is_champion",
             "scored",
+            "score_precision",
             "evaluations",
             "lineage",
             "marked",

@@ -64,6 +64,16 @@ class Scorer:
     batch_tokens: int
     ensemble: Ensemble | None = None
 
+    @property
+    def precision(self) -> str:
+        """What the model computes in, by the name that configurations have for it."""
+        return name_of(self.checkpoint.loaded.half)
+
+    def in_precision(self, name: str) -> Scorer:
+        """Returns the model as it computes in the named precision; both share the weights."""
+        loaded = with_precision(self.checkpoint.loaded, name)
+        return replace(self, checkpoint=replace(self.checkpoint, loaded=loaded))
+
     def score(self, items: Sequence[Item]) -> list[Scored]:
         """Returns the scores in the order of the items; a score does not depend on the other items.
 
@@ -99,13 +109,12 @@ class Scorer:
         manifest = self.checkpoint.manifest
         predicted, uncertainties = self._predict(encoded)
         named = [dict(zip(manifest.attributes, row, strict=True)) for row in predicted.responses.tolist()]
-        precision = name_of(self.checkpoint.loaded.half)
         results = [
             replace(
                 scored(scores, manifest.attribute_weights),
                 uncertainty=uncertainty,
                 truncated=is_truncated(sample),
-                precision=precision,
+                precision=self.precision,
             )
             for scores, uncertainty, sample in zip(named, uncertainties, encoded, strict=True)
         ]

@@ -21,6 +21,11 @@ from rewards.models import RewardModel
 class Scorer(Protocol):
     """The part of rewards.learning.score.Scorer that is needed here, declared without importing torch."""
 
+    @property
+    def precision(self) -> str: ...
+
+    def in_precision(self, name: str) -> "Scorer": ...
+
     def encode(self, item: Item) -> Any: ...
 
     def key(self, encoded: Any) -> UUID: ...
@@ -63,6 +68,7 @@ def score_chunk(chunk: Chunk, scorer: Scorer, *, now: datetime) -> int:
     unscored = _UNSCORED.rows(**chunk.parameters())
     if not unscored:
         return 0
+    scorer = _in_one_precision(chunk.model, scorer)
     aspects: Sequence[str] = chunk.model.manifest.get("aspects") or ()
     cuts = _cuts(chunk.model.project, [row[0] for row in unscored]) if aspects else {}
     encoded = [scorer.encode(item) for item in _items(unscored, cuts)]
@@ -79,6 +85,20 @@ def score_chunk(chunk: Chunk, scorer: Scorer, *, now: datetime) -> int:
         stored[key] = Given(result.scores, result.reward, result.uncertainty, segments or None)
     _store(chunk.model, {row[0]: key for row, key in zip(unscored, keys, strict=True)}, stored, now)
     return len(unscored)
+
+
+def _in_one_precision(model: RewardModel, scorer: Scorer) -> Scorer:
+    """Returns the scorer in the precision of all of the model's stored scores, which the first chunk settles.
+
+    Workers on other processors would choose another one, and responses would be ranked by rounding. Scores from before
+    anybody noted it may be mixed; such a model stays without.
+    """
+    if not model.score_precision:
+        rows = RewardModel.objects.filter(pk=model.pk)
+        # One conditional UPDATE decides between lanes that begin at the same time.
+        rows.filter(score_precision="", scored=0).update(score_precision=scorer.precision)
+        model.score_precision = rows.values_list("score_precision", flat=True).first() or ""
+    return scorer.in_precision(model.score_precision or scorer.precision)
 
 
 # A score from before its task was redacted belongs to another text. None of the statements here is prepared: PostgreSQL

@@ -460,6 +460,7 @@ def _origin(model: RewardModel) -> list[tuple[str, Any]]:
         (_("Template"), lineage["template_hash"]),
         (_("Rendering"), lineage["rendering"]),
         (_("Seed"), str(lineage["seed"])),
+        *([(_("Precision of its scores"), model.score_precision)] if model.score_precision else []),
     ]
 
 

@@ -19,10 +19,16 @@ def make_model(project: Project, **fields: Any) -> RewardModel:
 
 
 class FakeScorer:
-    """The reward is the response's length; it notes what it had to read."""
+    """The reward is the response's length; it notes what it had to read, and in which precision it did."""
 
-    def __init__(self) -> None:
+    def __init__(self, precision: str = "float32") -> None:
+        self.precision = precision
         self.read: list[str] = []
+        self.computed_in: set[str] = set()
+
+    def in_precision(self, name: str) -> "FakeScorer":
+        self.computed_in.add(name)
+        return self
 
     def score(self, items: Sequence[Item]) -> list[Given]:
         return self.score_encoded([self.encode(item) for item in items])

@@ -107,6 +107,25 @@ def test_another_model_reads_for_itself(champion: RewardModel, scorer: FakeScore
     assert (len(scorer.read), Score.objects.count()) == (4, 4)
 
 
+def test_all_scores_of_a_model_are_in_the_precision_of_its_first(champion: RewardModel) -> None:
+    imported(champion.project, *(task_row() for _ in range(2)))
+    first, last = champion.project.tasks.order_by("pk").values_list("pk", flat=True)
+    workers = [FakeScorer("bfloat16"), FakeScorer("float32")]
+    for task, worker in zip((first, last), workers, strict=True):
+        model = RewardModel.objects.get(pk=champion.pk)
+        assert score_chunk(Chunk(model, task, task), worker, now=NOW) == 2
+    assert [worker.computed_in for worker in workers] == [{"bfloat16"}] * 2
+    assert RewardModel.objects.get(pk=champion.pk).score_precision == "bfloat16"
+
+
+def test_a_model_whose_former_scores_nobody_noted_names_no_precision(champion: RewardModel) -> None:
+    imported(champion.project, task_row())
+    RewardModel.objects.update(scored=1)
+    worker = FakeScorer("bfloat16")
+    score_chunk(everything(champion), worker, now=NOW)
+    assert (worker.computed_in, RewardModel.objects.get().score_precision) == ({"bfloat16"}, "")
+
+
 def test_a_redacted_text_is_scored_anew(champion: RewardModel, scorer: FakeScorer) -> None:
     task = make_task(champion.project)
     score_chunk(everything(champion), scorer, now=NOW)
@@ -124,6 +143,7 @@ def test_retired_tasks_are_left_out(champion: RewardModel, scorer: FakeScorer) -
 
 def test_a_chunk_s_queries_do_not_grow_with_it(champion: RewardModel, scorer: FakeScorer) -> None:
     counts = []
+    champion.score_precision = "float32"  # as after its first chunk
     for more in (1, 30):
         imported(champion.project, *(task_row() for _ in range(more)))
         with CaptureQueriesContext(connection) as captured:

@@ -193,15 +193,15 @@ def read_snapshot(directory: Path) -> Snapshot:
     names = ("train.jsonl", "validation.jsonl")
     train, validation = (tuple(read_tasks(directory / name, scales, aspects)) for name in names)
     scored = {name for task in train for r in task.responses for segment in r.segments for name in segment.scores}
-    labelled = {name for task in train for response in task.responses for name in response.scores} & set(attributes)
-    learnt = tuple(name for name in attributes if name in (labelled or attributes))
+    learnt = rated_attributes(train, attributes)
     named = tuple(name for name in aspects if name in scored)
     unscored = tuple(name for name in (*attributes, *aspects) if name not in (*learnt, *named))
     snapshot = Snapshot(manifest["content_hash"], learnt, train, validation, levels, named, unscored)
     if not attributes or (named and not is_judged(train, attributes)):
         train, validation = by_segments(train), by_segments(validation)
-        names = named or tuple(aspects)
-        snapshot = replace(snapshot, attributes=names, train=train, validation=validation, by_segments=True)
+        snapshot = replace(
+            snapshot, attributes=named or tuple(aspects), train=train, validation=validation, by_segments=True
+        )
     _refuse_unusable(snapshot)
     return snapshot
 
@@ -295,6 +295,15 @@ def targets_of(tasks: Sequence[Task], attributes: Sequence[str], *, rounded: boo
 def prompts_of(tasks: Sequence[Task]) -> list[str]:
     """Returns the prompt hash of every response, in the order of `items_of`."""
     return [task.prompt_hash for task in tasks for _ in task.responses]
+
+
+def rated_attributes(tasks: Iterable[Task], attributes: Sequence[str]) -> tuple[str, ...]:
+    """Returns those of the attributes by which any response is rated; all of them where none is.
+
+    One that a new version of the rubric has, nobody may have rated by so far.
+    """
+    rated = {name for task in tasks for response in task.responses for name in response.scores} & set(attributes)
+    return tuple(name for name in attributes if name in (rated or attributes))
 
 
 def has_labels(tasks: Sequence[Task], attributes: Sequence[str]) -> bool:

@@ -73,8 +73,10 @@ def _prepared(run: TrainingRun, snapshot: Snapshot) -> rows.Counts:
     Raises:
         NothingToAlign, UnusableConfig: the snapshot does not have what the settings ask for.
     """
+    train = snapshot.directory() / "train.jsonl"
     want = rows.wanted(
         snapshot.manifest,
+        train,
         method=run.config["method"],
         weights=run_settings.settled(run.project, {}).get("attribute_weights", {}),
         aspect_weights=run.config.get("aspect_weights", {}),
@@ -82,7 +84,7 @@ def _prepared(run: TrainingRun, snapshot: Snapshot) -> rows.Counts:
     _require_aspects(want)
     counts = rows.Counts()
     folder = run.directory()
-    rows.write_rows(folder / policy_settings.ROWS, rows.rows_of(snapshot.directory() / "train.jsonl", want, counts))
+    rows.write_rows(folder / policy_settings.ROWS, rows.rows_of(train, want, counts))
     if not counts.rows:
         said = [LEFT_OUT[why] % number for why, number in sorted(counts.left_out.items())]
         raise NothingToAlign(

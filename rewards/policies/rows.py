@@ -14,7 +14,7 @@ from typing import Any
 from rewards.learning.aligning.config import BY_SEGMENT, SFT, STEERLM
 from rewards.learning.comparisons import better
 from rewards.learning.config import reward_weights
-from rewards.learning.data import USUAL_LEVELS, Response, Task, aspects_in, read_tasks, scales_of
+from rewards.learning.data import USUAL_LEVELS, Response, Task, aspects_in, rated_attributes, read_tasks, scales_of
 from rewards.learning.segments import Segment, mean_scores
 
 Row = dict[str, Any]
@@ -57,19 +57,25 @@ class Counts:
 
 
 def wanted(
-    manifest: Mapping[str, Any], *, method: str, weights: Mapping[str, float], aspect_weights: Mapping[str, float]
+    manifest: Mapping[str, Any],
+    train: Path,
+    *,
+    method: str,
+    weights: Mapping[str, float],
+    aspect_weights: Mapping[str, float],
 ) -> Wanted:
-    """Returns what rows are to be made of a snapshot with this manifest.
+    """Returns what rows are to be made of a snapshot with this manifest, and with these train rows.
 
-    weights: those of the attributes in the reward; those that do not name exactly the snapshot's are not used.
+    weights: those of the attributes in the reward; those that lack one by which the rows are rated are not used.
     """
-    levels, attributes = manifest.get("levels", {}), tuple(manifest.get("attributes") or ())
+    levels = manifest.get("levels", {})
+    attributes = rated_attributes(read_tasks(train), manifest.get("attributes") or ())
     aspects = scales_of(aspects_in(manifest), levels)
-    fitting = dict(weights) if set(weights) == set(attributes) else {}
+    fitting = {name: weights[name] for name in attributes if name in weights}
     return Wanted(
         method=method,
         attributes=attributes,
-        weights=reward_weights(attributes, fitting) if attributes else {},
+        weights=reward_weights(attributes, fitting if len(fitting) == len(attributes) else {}) if attributes else {},
         aspects=aspects,
         aspect_weights={name: aspect_weights.get(name, 0.0) if aspect_weights else 1.0 for name in aspects},
         scales=scales_of(attributes, levels),

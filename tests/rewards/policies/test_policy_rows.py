@@ -19,9 +19,10 @@ def made(tmp_path: Path, tasks: Sequence[Row], method: str = "dpo", **wishes: An
     """The rows of a train file, as the alignment accepts them, and the counts."""
     (tmp_path / "train.jsonl").write_text("".join(json.dumps(task) + "\n" for task in tasks))
     manifest = {"attributes": list(ATTRIBUTES), "aspects": list(ASPECTS), **wishes.pop("manifest", {})}
-    want = wanted(manifest, method=method, weights=WEIGHTS, aspect_weights=wishes.pop("aspect_weights", {}))
+    train, aspect_weights = tmp_path / "train.jsonl", wishes.pop("aspect_weights", {})
+    want = wanted(manifest, train, method=method, weights=WEIGHTS, aspect_weights=aspect_weights)
     counts = Counts()
-    write_rows(tmp_path / "rows.jsonl", rows_of(tmp_path / "train.jsonl", want, counts))
+    write_rows(tmp_path / "rows.jsonl", rows_of(train, want, counts))
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
     if rows:
         read_judged(tmp_path / "rows.jsonl", AlignConfig(method, "p", "d", levels=want.levels))
@@ -47,6 +48,13 @@ def test_the_best_response_meets_the_worst_by_the_weighted_attributes(tmp_path: 
     rows, counts = made(tmp_path, [rated((3, 2), (4, 1), (2, 4))])
     assert chosen_and_rejected(rows) == [("b", "c")]
     assert (counts.tasks, counts.rows) == (1, 1)
+
+
+@pytest.mark.parametrize("method", ["dpo", "steerlm"])
+def test_an_attribute_that_nobody_has_rated_by_yet_hinders_nothing(tmp_path: Path, method: str) -> None:
+    rows, counts = made(tmp_path, [rated((3, 2), (1, 1))], method, manifest={"attributes": [*ATTRIBUTES, "style"]})
+    assert chosen_and_rejected(rows) == [("a", "b")]
+    assert not counts.left_out
 
 
 def test_a_preference_goes_before_the_attributes(tmp_path: Path) -> None:
@@ -131,7 +139,7 @@ def test_steerlm_learns_every_response_under_its_levels(tmp_path: Path) -> None:
 
 def test_steerlm_leaves_out_what_lacks_an_attribute(tmp_path: Path) -> None:
     task = make_task(1, [make_response(1, "a", {"helpfulness": 4})])
-    assert made(tmp_path, [task], "steerlm")[1].left_out == {UNSCORED: 1}
+    assert made(tmp_path, [task, rated((1, 2), (3, 4))], "steerlm")[1].left_out == {UNSCORED: 1}
 
 
 def test_imitation_needs_no_text_of_the_worse_response(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from itertools import combinations
@@ -50,7 +50,8 @@ class HeldOut:
     Of a prompt's `compared` pairs, `wrong` are in the wrong order, and over all prompts `right` of `pairs` in the right
     one; a tie counts half on both sides. `constant` attributes get the same score everywhere. Unless the model is
     `on_scale`, only the order of its scores has a meaning. `of_segments` holds each aspect's RMSE over the held-out
-    segments, which are on their scale in any case; it is empty for a model that scores no segments.
+    segments, which are on their scale in any case; it is empty for a model that scores no segments. `rated` is the
+    number of labels as snapshots count them: of responses with a label, however many attributes it has.
     """
 
     squared_errors: Mapping[str, float]
@@ -63,6 +64,7 @@ class HeldOut:
     compared: Mapping[str, int] = field(default_factory=dict)
     on_scale: bool = True
     of_segments: Mapping[str, float] = field(default_factory=dict)
+    rated: int = 0
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,8 @@ class Verdict:
     `detectable` is the gain that so many prompts would show four times in five. `look` counts the comparisons with the
     same rival. `over_length` is the gain in the order of pairs over the rule that the longer response is the better
     one; None where nothing is compared. `before` is the measure of the rival, from which the candidate's differs by the
-    gain; None for verdicts of earlier versions.
+    gain; None for verdicts of earlier versions. `labels` and `pairs` are what there was to judge by: responses with a
+    label, and pairs of which people said or rated which is better; 0 for verdicts of earlier versions.
     """
 
     promote: bool
@@ -88,6 +91,8 @@ class Verdict:
     confidence: float = 0.95
     over_length: float | None = None
     before: float | None = None
+    labels: int = 0
+    pairs: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """Returns the verdict for the run's row, with None for NaN and infinity, which PostgreSQL refuses in JSON."""
@@ -126,6 +131,8 @@ def decide(
         gain.confidence,
         length.mean if length else None,
         _mean_error(rival, measure=measure),
+        labels=candidate.rated,
+        pairs=candidate.pairs,
     )
 
 
@@ -244,8 +251,12 @@ def held_out(
     metrics: Mapping[str, Any] = {},
     levels: Mapping[str, int] = {},
     on_scale: bool = True,
+    attributes: Collection[str] | None = None,
 ) -> HeldOut:
     """Computes the errors of predictions, by response id, on tasks that were not learnt from, without missing labels.
+
+    attributes: those that every model of the comparison predicts, as the rubric may change between two of them; other
+    labels judge neither. None where all of them are predicted.
 
     weights: the attributes' weights in the reward, by which labels decide which response is better where no preference
     does. metrics: the measures of the same predictions by `rewards.learning.evaluate`, for the guards. levels: the
@@ -255,9 +266,12 @@ def held_out(
     squares: dict[str, list[float]] = defaultdict(list)
     pairs: dict[str, list[float]] = defaultdict(list)
     by_attribute: dict[str, list[float]] = defaultdict(list)
+    rated = 0
     for task in tasks:
         for response in task.responses:
-            for key, label in response.scores.items():
+            labels = {key: label for key, label in response.scores.items() if attributes is None or key in attributes}
+            rated += bool(labels)
+            for key, label in labels.items():
                 square = ((predicted[response.id].scores[key] - label) * stretch.get(key, 1)) ** 2
                 squares[task.prompt_hash].append(square)
                 by_attribute[key].append(square)
@@ -280,6 +294,7 @@ def held_out(
             for key, measures in (metrics.get("segments") or {}).get("aspects", {}).items()
             if measures.get("rmse") is not None
         },
+        rated=rated,
     )
 
 

@@ -44,7 +44,7 @@ def _from_snapshot_to_verdict(run: TrainingRun) -> RewardModel | None:
     runs.write(run, state=RunState.EVALUATING, heartbeat_at=database_now())
     metrics = json.loads((folder / "metrics.json").read_text())
     metrics["largest_errors"] = _largest_errors(run, snapshot)
-    champion = run_steps.champion_of(run.project)
+    champion = _comparable(run_steps.champion_of(run.project), _manifest(run))
     verdict = _judge(run, snapshot, champion, metrics)
     runs.write(run, state=RunState.AWAITING_PROMOTION, metrics=metrics, verdict=verdict.as_json())
     return _register(run, snapshot, champion, verdict)
@@ -69,6 +69,14 @@ def _largest_errors(run: TrainingRun, snapshot: Snapshot) -> list[dict[str, Any]
 # The verdict -----------------------------------------------------------------------------------------------
 
 
+def _comparable(champion: RewardModel | None, manifest: Mapping[str, Any]) -> RewardModel | None:
+    """Returns the champion if it predicts any attribute of the candidate: after a change of the rubric it may not.
+
+    Without one the candidate is judged as a first model is.
+    """
+    return champion if champion and set(champion.attributes) & set(manifest["attributes"]) else None
+
+
 def _judge(
     run: TrainingRun, snapshot: Snapshot, champion: RewardModel | None, metrics: Mapping[str, Any]
 ) -> promotion.Verdict:
@@ -79,6 +87,8 @@ def _judge(
     """
     manifest = _manifest(run)
     weights, levels = manifest["attribute_weights"], snapshot.manifest.get("levels", {})
+    # The labels hold attributes of every version of the rubric.
+    shared = {*manifest["attributes"]} & {*(champion.attributes if champion else manifest["attributes"])}
     held_out, train = (_tasks(snapshot, part, manifest) for part in ("validation", "train"))
     crossed, means = _cross_fitted(run.directory() / CROSS_FITTED)
     train = [task for task in train if _is_predicted(task, crossed)]
@@ -102,6 +112,7 @@ def _judge(
             metrics=json.loads((run.directory() / "champion" / "metrics.json").read_text()),
             levels=levels,
             on_scale=_on_scale(champion.manifest),
+            attributes=shared,
         )
     mean_scores = dict(zip(manifest["attributes"], metrics["mean"]["values"], strict=True))
     means |= {response.id: promotion.Predicted(mean_scores, 0.0) for task in held_out for response in task.responses}
@@ -113,9 +124,10 @@ def _judge(
             metrics=metrics["candidate"],
             levels=levels,
             on_scale=_on_scale(manifest),
+            attributes=shared,
         ),
         rival,
-        promotion.held_out(tasks, means, weights=weights, levels=levels),
+        promotion.held_out(tasks, means, weights=weights, levels=levels, attributes=shared),
         longer=promotion.by_length(tasks, weights=weights),
         # Each comparison with one champion, or of first models with the mean, is a chance to be fooled.
         look=1 + RewardModel.objects.filter(project=run.project, parent=champion).count(),

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,14 @@ import pytest
 from numpy.typing import NDArray
 
 from annotator.models import AuditEntry, Project
-from rewards import promotion, verdict_reasons
+from rewards import promotion, training, verdict_reasons
 from rewards.learning.data import Response, Task, Turn
 from rewards.learning.paired_gain import Gain, paired_gain
-from rewards.models import RewardModel
+from rewards.models import RewardModel, RunState, TrainingRun
 from rewards.promotion import HeldOut, Predicted, decide
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW
+from tests.rewards.policies.snapshots import make_champion, make_snapshot
 
 
 def held_out(error: float, *, rmse: float = 1.0, prompts: int = 40) -> HeldOut:
@@ -177,6 +179,50 @@ def test_errors_are_summed_by_prompt() -> None:
     assert (errors.squared_errors, errors.labels) == ({"p": 5.0}, {"p": 3})
     assert errors.rmse == {"h": pytest.approx(0.5**0.5), "c": 2.0}
     assert (errors.wrong, errors.compared) == ({"p": 0.0}, {"p": 1})
+    verdict = decide(errors, None, errors)
+    assert (verdict.prompts, verdict.labels, verdict.pairs) == (1, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("learnt", "of_champion", "against"),
+    [
+        (("helpfulness",), ("helpfulness", "verbosity"), "the champion"),
+        (("helpfulness", "verbosity"), ("helpfulness",), "the champion"),
+        (("helpfulness", "verbosity"), ("tone",), "predicting the mean"),
+        (("helpfulness",), (), "predicting the mean"),
+    ],
+)
+def test_labels_of_other_versions_of_the_rubric_stop_no_judgement(
+    project: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    learnt: tuple[str, ...],
+    of_champion: tuple[str, ...],
+    against: str,
+) -> None:
+    snapshot = make_snapshot(project)
+    if of_champion:
+        RewardModel.objects.filter(pk=make_champion(project, snapshot).pk).update(attributes=of_champion)
+
+    def supervise(_run: TrainingRun, verb: str, folder: Path) -> None:
+        names = learnt if verb == "train" else of_champion
+        (folder / "model").mkdir()
+        manifest = {"attributes": names, "attribute_weights": dict.fromkeys(names, 1.0)}
+        (folder / "model" / "reward_model.json").write_text(json.dumps(manifest))
+        metrics = {"mean": {"values": [2.0] * len(names)}, "candidate": {}}
+        (folder / "metrics.json").write_text(json.dumps(metrics))
+        tasks = [json.loads(line) for line in (snapshot.directory() / "validation.jsonl").read_text().splitlines()]
+        said = {"scores": dict.fromkeys(names, 2.0), "reward": 2.0}
+        rows = [{"id": response["id"], **said} for task in tasks for response in task["responses"]]
+        (folder / "predictions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    monkeypatch.setattr(training, "supervise", supervise)
+    run = TrainingRun.objects.create(
+        project=project, reason="a test", state=RunState.TRAINING, attempt=1, snapshot=snapshot
+    )
+    training.carry_out(run)
+    run.refresh_from_db()
+    assert (run.state, run.verdict["against"]) == (RunState.REJECTED, against)
+    assert (run.verdict["prompts"], run.verdict["labels"]) == (12, 24)
 
 
 def test_errors_on_scales_of_any_length_weigh_the_same() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop, pgettext
+from django.utils.translation import gettext_noop, ngettext, pgettext
 
 from annotator.web.numbers import number, percent
 from rewards import verdict_reasons
@@ -93,14 +93,48 @@ def _consequence(decision: Mapping[str, Any], gain: float) -> str:
 def verdict(decision: Mapping[str, Any]) -> str:
     """Returns the change in what was measured with its interval, as a sentence; empty where nothing was measured.
 
-    The interval is the 95 % one, as everywhere; the gate itself asks for more.
+    The interval is the 95 % one, as everywhere; the gate itself asks for more. What the decision rests on follows.
     """
     if not decision.get("prompts") or decision["gain"] is None:
         return ""
     by_pairs, look = decision.get("measure", SQUARES) == PAIRS, decision.get("look", 1)
     stricter = decision.get("confidence", CONFIDENCE) > CONFIDENCE
     notes = [_change(decision), _again(decision, look) if look > 1 else _(STRICTER) if stricter else ""]
-    return " ".join(note for note in [*notes, _(BY_PAIRS) if by_pairs else ""] if note)
+    return " ".join(note for note in [*notes, power(decision), _(BY_PAIRS) if by_pairs else ""] if note)
+
+
+def power(decision: Mapping[str, Any]) -> str:
+    """Returns how much the decision rests on, and the smallest gain that so much shows in four cases of five.
+
+    It is empty for decisions of earlier versions, and where nothing was measured.
+    """
+    by_pairs, before = decision.get("measure", SQUARES) == PAIRS, decision.get("before")
+    counted, detectable = decision.get("pairs" if by_pairs else "labels"), decision.get("detectable")
+    if not counted or not decision.get("prompts"):
+        return ""
+    if by_pairs:
+        text = ngettext(
+            "The judgement rests on %(prompts)s prompts with %(counted)s pair.",
+            "The judgement rests on %(prompts)s prompts with %(counted)s pairs.",
+            counted,
+        )
+        more = _(
+            "Four times in five, they would show a share of right pairs that is %(points)s percentage points higher."
+        )
+    else:
+        text = ngettext(
+            "The judgement rests on %(prompts)s prompts with %(counted)s label.",
+            "The judgement rests on %(prompts)s prompts with %(counted)s labels.",
+            counted,
+        )
+        more = _("Four times in five, they would show a squared error that is %(share)s smaller.")
+    said = text % {"prompts": number(decision["prompts"], 0), "counted": number(counted, 0)}
+    if not detectable or not before:
+        return said
+    if detectable >= before:
+        return f"{said} {_('They are too few to show any gain reliably.')}"
+    numbers = {"points": number(100 * detectable, 1), "share": percent(detectable / before, 1)}
+    return f"{said} {more % numbers}"
 
 
 CONFIDENCE = 0.95

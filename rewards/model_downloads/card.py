@@ -222,7 +222,7 @@ def _origin(model: RewardModel) -> str:
         ["rendering of conversations", lineage["rendering"]],
         ["judged against", f"version {lineage['parent']}" if lineage["parent"] else "no earlier version"],
     ]
-    verdict = run_report.in_words(model.run.verdict)
+    verdict = f"{run_report.in_words(model.run.verdict)} {run_report.power(model.run.verdict)}".strip()
     text = "## Where it comes from\n\n" + table(["what", "value"], rows)
     return f"{text}\n\n{verdict}" if verdict else text
 

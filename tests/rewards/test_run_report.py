@@ -73,6 +73,24 @@ def test_pairs_are_put_in_the_right_order() -> None:
     assert "the champion 70.0 %" in in_words(measure=PAIRS, before=0.3, gain=0.08)
 
 
+def test_it_says_how_much_the_decision_rests_on_and_what_that_can_show() -> None:
+    def power(**fields: Any) -> str:
+        return breakable(run_report.power(DECISION | {"labels": 80, "pairs": 1_240} | fields))
+
+    assert power() == (
+        "The judgement rests on 40 prompts with 80 labels. "
+        "Four times in five, they would show a squared error that is 12.5 % smaller."
+    )
+    assert power(measure=PAIRS) == (
+        "The judgement rests on 40 prompts with 1,240 pairs. "
+        "Four times in five, they would show a share of right pairs that is 10.0 percentage points higher."
+    )
+    assert power(detectable=0.9).endswith("80 labels. They are too few to show any gain reliably.")
+    assert power(detectable=None, labels=1) == "The judgement rests on 40 prompts with 1 label."
+    assert run_report.power(DECISION) == ""
+    assert power() in breakable(run_report.verdict(DECISION | {"labels": 80}))
+
+
 def test_whatever_else_holds_a_model_back_is_said() -> None:
     assert in_words(promote=False, prompts=3, low=None).endswith("Because.")
     assert in_words(promote=False).endswith("smaller than the champion’s. Because.")

@@ -23,6 +23,7 @@ from rewards.learning.score import Scored, SegmentScored, load, score
 from rewards.learning.segment_baseline import NoSegmentTokens
 from rewards.learning.splits import carve_dev
 from rewards.learning.train import train
+from tests.rewards.learning.benchmarks.builders import pair_row
 from tests.rewards.learning.builders import Row, read_events, read_json, write_jsonl
 from tests.rewards.learning.segment_builders import (
     ASPECTS,
@@ -113,6 +114,29 @@ def test_segments_alone_are_enough(decoder_directory: Path, tmp_path: Path) -> N
     assert network.config.id2label == dict(enumerate(ASPECTS))
     expected = read_json(run / "metrics.json")["candidate"]["rmse"]
     assert evaluated(run, tmp_path / "evaluation")["rmse"] == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("scored", ["all", "half", "none"])
+def test_where_a_rubric_is_of_segments_only_comparisons_go_through_every_stage(
+    scored: str, decoder_directory: Path, tmp_path: Path
+) -> None:
+    rows = make_segmented_rows(48, with_attributes=False)
+    for number, row in enumerate(rows):
+        first, second = ("#" in response["text"] for response in row["responses"])
+        row["preference"] = 2 * (first - second)
+        for response in row["responses"] if scored == "none" or (scored == "half" and number % 2) else ():
+            del response["segments"], response["segment_scores"]
+    run = make_segmented_run(tmp_path, backbone=decoder_directory, rows=rows, attributes=[], epochs=1, stages=["joint"])
+    train(run)
+    metrics = json.loads((run / "metrics.json").read_text(encoding="utf-8"), parse_constant=pytest.fail)
+    assert metrics["candidate"]["pairwise"]["pairs"] > 0
+    assert ("segments" in metrics["candidate"]) == (scored != "none")
+    again = evaluated(run, tmp_path / "evaluation")
+    assert again["pairwise"]["accuracy"] == pytest.approx(metrics["candidate"]["pairwise"]["accuracy"])
+    pairs = write_jsonl(tmp_path / "pairs.jsonl", [pair_row("mine")])
+    assert evaluated(run, tmp_path / "benchmark", pairs)["all"]["accuracy"] in (0, 1)
+    assert set(load(run / "model").score([ITEM])[0].scores) == set(ASPECTS)
+    assert (run / "reward" / "config.json").is_file()
 
 
 def test_the_sizes_of_a_part_tell_what_was_dropped(encoder_directory: Path, tmp_path: Path) -> None:

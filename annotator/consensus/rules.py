@@ -248,7 +248,7 @@ def outcome(rated: Sequence[Rated], rules: Rules) -> Outcome:
     width = spread(kept, rules.attribute, rules.share)
     width_of_all = spread(scored, rules.attribute, rules.share)
     decisive = width if rules.spread_scope == Project.SpreadScope.KEPT else width_of_all
-    rankings = [rating.ranking for rating in rated if rating.ranking is not None]
+    preference, pairs = _agreed_comparisons(rated, rules)
     return Outcome(
         kept=tuple(rating.annotation for rating in kept),
         means=means,
@@ -258,16 +258,26 @@ def outcome(rated: Sequence[Rated], rules: Rules) -> Outcome:
         },
         spread=width,
         spread_of_all=width_of_all,
-        preference=agreed_preference([rating.preference for rating in rated if rating.preference is not None], rules),
+        preference=preference,
         dropped_because=TOO_FAR_APART if decisive is not None and decisive > rules.drop_above else "",
-        # Each pair of a ranking is settled by the rules for a preference.
-        pairs=agreed_pairs(rankings, lambda strengths: agreed_preference(strengths, rules)),
+        pairs=pairs,
         aspects=shared_aspects(kept),
         version=max((rating.version for rating in kept), default=1),
     )
 
 
 def preference_alone(rated: Sequence[Rated], rules: Rules) -> Outcome:
-    """Derives only the preference of a task that has imported preferences, but not all of its ratings yet."""
+    """Derives only what compares the responses of a task that has imported preferences or rankings.
+
+    Such a task does not have all of its ratings yet.
+    """
+    preference, pairs = _agreed_comparisons(rated, rules)
+    return Outcome((), {}, {}, None, None, preference, "", pairs)
+
+
+def _agreed_comparisons(rated: Sequence[Rated], rules: Rules) -> tuple[int | None, tuple[Pair, ...]]:
+    """Returns the preference and the pairs of rankings on which people agree."""
     strengths = [rating.preference for rating in rated if rating.preference is not None]
-    return Outcome((), {}, {}, None, None, agreed_preference(strengths, rules), "")
+    rankings = [rating.ranking for rating in rated if rating.ranking is not None]
+    # Each pair of a ranking is settled by the rules for a preference.
+    return agreed_preference(strengths, rules), agreed_pairs(rankings, lambda given: agreed_preference(given, rules))

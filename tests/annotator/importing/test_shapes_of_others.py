@@ -197,6 +197,9 @@ def test_ranks_of_three_are_an_imported_ranking(project: Project) -> None:
     responses = list(Task.objects.get().responses.order_by("position").values_list("pk", flat=True))
     first, second, third = responses
     assert Annotation.objects.get().ranking == [[second], [first, third]]
+    (left,) = map(json.loads, b"".join(export(project, layout="nemo", format="jsonl")).splitlines())
+    texts = [(one["rank"], one["completion"][0]["content"]) for one in left["completions"]]
+    assert sorted(texts) == [(0, "It is 1."), (1, "It is 0."), (1, "It is 2.")]
 
 
 def message(role: str, text: str, *replies: dict[str, Any], **more: Any) -> dict[str, Any]:

@@ -79,7 +79,8 @@ _VOTES = """
         AS listed
     FROM annotations n WHERE n.counts AND n.preference IS NOT NULL GROUP BY n.task_id"""
 _WRITTEN = """, n.domain, n.language,
-        (SELECT json_agg(g.feedback ORDER BY (SELECT position FROM annotator_response p WHERE p.id = g.response_id))
+        (SELECT coalesce(json_agg(g.feedback ORDER BY
+            (SELECT position FROM annotator_response p WHERE p.id = g.response_id)), '[]')
          FROM annotator_rating g WHERE g.annotation_id = n.id)"""
 
 

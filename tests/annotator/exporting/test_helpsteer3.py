@@ -67,8 +67,11 @@ def came(project: Project, *given: dict[str, Any]) -> Project:
     return project
 
 
+@pytest.mark.parametrize("asks", [False, True])
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)
-def test_a_row_leaves_as_it_came(project: Project, configuration: str) -> None:
+def test_a_row_leaves_as_it_came(project: Project, configuration: str, *, asks: bool) -> None:
+    Project.objects.update(ask_feedback=asks)
+    project.refresh_from_db()
     row = CONFIGURATIONS[configuration]
     assert rows(came(project, row), "helpsteer3") == [row]
 

@@ -57,6 +57,12 @@ def make(world: World) -> Made:
     return made
 
 
+def empty_copy(made: Made, *, slug: str) -> Project:
+    """Makes a project without tasks that asks what the world's asks now."""
+    asked = {"slug": slug, "name": slug, "rubric": RubricText.of(made.project.rubric)}
+    return project_settings.create(_settings(made.world) | asked, by=made.manager)
+
+
 def _settings(world: World) -> dict[str, Any]:
     compared, everything = world.data in COMPARED, world.data == "own_ratings"
     asked = dict.fromkeys(("ask_safety", "ask_confidence", "ask_feedback", "ask_language", "allow_recut"), everything)

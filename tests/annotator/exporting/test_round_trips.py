@@ -3,6 +3,8 @@
 import io
 import json
 import re
+from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -11,8 +13,9 @@ from hypothesis import strategies as st
 
 from annotator.exporting.formats import FORMATS
 from annotator.importing import import_rows
-from annotator.models import Project, Task
+from annotator.models import Project, Rating, Response
 from tests.annotator.exporting.test_rows import AWKWARD, exported, rows
+from tests.annotator.segmented import ASPECTS, make_segmented_project
 from tests.builders import ATTRIBUTES, NOW, imported, make_project
 from tests.conftest import Cast
 
@@ -27,9 +30,19 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     # By what two responses were told apart is a preference once it is imported.
     "dpo": ("prompt", "chosen", "rejected"),
     "nemo": (),
+    # The names of the task and of its response are metadata.
+    "helpsteer3_edit": (
+        *("domain", "language", "context", "original_response", "edited_response"),
+        *("change_summary", "feedback"),
+    ),
+    "helpsteer2d": (),
+    "stepwise": (),
 }
+OF_SEGMENTS = ("helpsteer2d", "stepwise")
+COMES_BACK_AS = {"helpsteer3_edit": "helpsteer3"}
+"""An edit is a task of two responses once it is imported, which leaves as it came."""
 CASES = [(layout, format) for layout in COLUMNS for format in FORMATS if format in TABLES] + [
-    ("label_studio", format) for format in LISTS
+    (layout, format) for layout in ("label_studio", "argilla") for format in LISTS
 ]
 CODE = '{\n  "a": [1, 2],\n{"b": "c,d"}\n}'
 texts = st.one_of(
@@ -49,6 +62,9 @@ def rated_tasks(draw: Any) -> list[dict[str, Any]]:
             "texts": draw(st.lists(texts, min_size=2, max_size=2, unique=True)),
             "level": draw(levels),
             "votes": [(draw(st.sampled_from([-3, -2, -1])), draw(texts)) for _ in range(3)],
+            "edit": (draw(texts), draw(st.one_of(st.just(""), texts)), draw(st.one_of(st.just(""), texts))),
+            # Steps without a space between them leave without it, and come back on lines of their own.
+            "segments": [f"{part} " for part in draw(st.lists(texts, min_size=1, max_size=3))],
         }
         for prompt in prompts
     ]
@@ -75,8 +91,30 @@ def stored(project: Project, tasks: list[dict[str, Any]]) -> None:
     imported(project, *votes)
 
 
+def edited(project: Project, tasks: list[dict[str, Any]]) -> None:
+    """Has the first rater of each task write a better version of the first response."""
+    for task in tasks:
+        text, summary, feedback = task["edit"]
+        response = Response.objects.filter(task__project=project, text=task["texts"][0], position=0)
+        rating = Rating.objects.filter(response__in=response, edit="").order_by("pk").first()
+        assert rating
+        values = {"edit": f"{text} Better.", "edit_summary": summary, "feedback": feedback}
+        Rating.objects.filter(pk=rating.pk).update(**values)
+
+
+def segmented(project: Project, tasks: list[dict[str, Any]]) -> None:
+    """Imports labels of segments; none of those of the aspect that decides is missing."""
+    for task in tasks:
+        ends = list(accumulate(map(len, task["segments"])))
+        levels = [(task["level"] + place) % 5 for place in range(len(ends))]
+        lists = {aspect: levels if aspect == ASPECTS[0] else [None, *levels[1:]] for aspect in ASPECTS}
+        ranges = [[end - len(part), end] for end, part in zip(ends, task["segments"], strict=True)]
+        row = {"prompt": task["prompt"], "response": "".join(task["segments"]), "segments": ranges, **lists}
+        assert imported(project, row).rejected == []
+
+
 def told(project: Project, layout: str, columns: tuple[str, ...]) -> list[str]:
-    chosen = ({name: row[name] for name in columns or row} for row in rows(project, layout))
+    chosen = ({name: row.get(name) or None for name in columns or row} for row in rows(project, layout))
     # A rater has another pseudonym in each project.
     return sorted(re.sub(r"\br-[0-9a-f]{10}\b", "r", json.dumps(row, sort_keys=True)) for row in chosen)
 
@@ -92,9 +130,13 @@ def test_what_is_written_is_read_back_equal(
     db: None, cast: Cast, layout: str, format: str, tasks: list[dict[str, Any]]
 ) -> None:
     Project.objects.filter(slug__in=["from", "to"]).delete()
-    project, copy = make_project("from", ask_preference=True), make_project("to", ask_preference=True)
-    stored(project, tasks)
-    assert Task.objects.filter(project=project).exists()
+    make = make_segmented_project if layout in OF_SEGMENTS else partial(make_project, ask_preference=True)
+    project, copy = make("from"), make("to")
+    (segmented if layout in OF_SEGMENTS else stored)(project, tasks)
+    if layout == "helpsteer3_edit":
+        edited(project, tasks)
+    went = told(project, layout, COLUMNS.get(layout, ()))
+    assert len(went) >= len(tasks)
     back = import_rows(copy, io.BytesIO(exported(project, layout, format)), now=NOW)
     assert back.rejected == []
-    assert told(copy, layout, COLUMNS.get(layout, ())) == told(project, layout, COLUMNS.get(layout, ()))
+    assert told(copy, COMES_BACK_AS.get(layout, layout), COLUMNS.get(layout, ())) == went

@@ -134,6 +134,15 @@ class RefusedRow(Answer):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Note(Answer):
+    """What an import says of rows that went in: a sentence, the first line and the number of rows that it is about."""
+
+    line: int
+    rows: int
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class ImportJob(Answer):
     """An import in the background. `state` is *uploaded, waiting, working, done, failed* or *cancelled*."""
 
@@ -148,6 +157,7 @@ class ImportJob(Answer):
     rejected: int = 0
     ratings_added: int = 0
     ratings_left_out: int = 0
+    notes: tuple[Note, ...] = ()
     import_id: int | None = None
     error: str = ""
     hub: str = ""
@@ -156,10 +166,12 @@ class ImportJob(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class ImportResult(Answer):
-    """What an import has done, or would do with `dry_run`. `refused` holds the first 1,000 of `rejected` rows.
+    """What an import has done, or would do with `dry_run`. `refused` holds the first 1,000 of the
+    `rejected` rows and of the ratings that do not count.
 
+    `notes` say what else to know of the rows: columns that were kept as metadata, texts that are the same.
     `name` is that of the file. A data set of the Hub has several `files`, each with a result of its own: then the
-    numbers are those of all of them, and `refused` and `import_id` stand with each.
+    numbers are those of all of them, and `refused`, `notes` and `import_id` stand with each.
     """
 
     created: int
@@ -168,6 +180,7 @@ class ImportResult(Answer):
     ratings_added: int = 0
     ratings_left_out: int = 0
     refused: tuple[RefusedRow, ...] = ()
+    notes: tuple[Note, ...] = ()
     import_id: int | None = None
     dry_run: bool = False
     name: str = ""

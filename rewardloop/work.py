@@ -115,7 +115,8 @@ def _import_ended(server: Server, project: str, job: ImportJob, *, told: Told, w
 
 def _imported_file(server: Server, project: str, job: ImportJob, *, name: str) -> Talk[ImportResult]:
     _require(job, f"The import of {name}")
-    refused = (yield from result(server, calls.refused_rows(project, job.id))) if job.rejected else ()
+    listed = job.rejected or job.ratings_left_out
+    refused = (yield from result(server, calls.refused_rows(project, job.id))) if listed else ()
     return ImportResult(
         created=job.created,
         existing=job.existing,
@@ -123,6 +124,7 @@ def _imported_file(server: Server, project: str, job: ImportJob, *, name: str) -
         ratings_added=job.ratings_added,
         ratings_left_out=job.ratings_left_out,
         refused=refused,
+        notes=job.notes,
         import_id=job.import_id,
         dry_run=job.dry_run,
         name=name,

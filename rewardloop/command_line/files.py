@@ -44,11 +44,15 @@ def _show(file: str, done: ImportResult, *, terminal: Terminal) -> None:
     terminal.data({"file": file, **done.raw, "refused": [row.raw for row in done.refused]})
     would = "would be " if done.dry_run else ""
     terminal.say(f"{file}: {done.created:,} {would}new, {done.existing:,} known, {done.rejected:,} refused")
+    if done.ratings_added or done.ratings_left_out:
+        terminal.say(f"  {done.ratings_added:,} ratings {would}added, {done.ratings_left_out:,} left out")
     for row in done.refused[:MOST_SHOWN]:
         where = f"line {row.line}" + (f", {row.field}" if row.field else "")
         terminal.say(f"  {where}: {row.error}")
-    if done.rejected > MOST_SHOWN:
-        terminal.say(f"  ... and {done.rejected - MOST_SHOWN:,} more; --json lists up to 1,000")
+    if (more := done.rejected + done.ratings_left_out - MOST_SHOWN) > 0:
+        terminal.say(f"  ... and {more:,} more; --json lists up to 1,000")
+    for note in done.notes:
+        terminal.say(f"  {note.text} ({note.rows:,} of the tasks, from line {note.line:,} on)")
 
 
 def export(options: Namespace, terminal: Terminal) -> int:

@@ -76,6 +76,14 @@ def test_a_file_is_imported_with_a_mapping_after_a_look(carol: Client, tmp_path:
     assert Task.objects.get().responses.count() == 2
 
 
+def test_what_an_import_says_of_its_rows_is_handed_on(carol: Client) -> None:
+    row = {"prompt": "A?", "response_a": "7", "response_b": "7", "lang": "Deutsch", "label": "A or B"}
+    done = carol.import_tasks("talk", [row, {**row, "prompt": "B?"}])
+    assert [(note.line, note.rows) for note in done.notes] == [(1, 2)] * 4
+    same, language, judging, _ = (note.text for note in done.notes)
+    assert ("the same" in same, "“Deutsch”" in language, "metadata: label." in judging) == (True, True, True)
+
+
 def test_a_file_that_is_none_fails_with_the_reason(carol: Client) -> None:
     with pytest.raises(WorkFailed, match="is failed"):
         carol.import_tasks("talk", json_lines(b"PAR1 and nothing else PAR1"))

@@ -28,11 +28,12 @@ def test_projects_are_listed_for_people_and_for_scripts(as_carol: None, run: Run
 
 def test_refused_rows_are_listed_and_change_the_exit_code(as_carol: None, run: Run, tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
-    file.write_bytes(json_lines(task_row("a"), {"bad": 1}).getvalue())
+    file.write_bytes(json_lines(task_row("a", lang="Deutsch"), {"bad": 1}).getvalue())
     done = run("import", "talk", str(file))
     assert done.code == 3
     assert "1 new, 0 known, 1 refused" in done.out
     assert "line 2, prompt: " in done.out
+    assert "of no language: “Deutsch”. Write a code such as de, or the English name. (1 of the tasks, from" in done.out
     (again,) = run("import", "talk", str(file), "--json").data
     assert (again["existing"], [row["line"] for row in again["refused"]]) == (1, [2])
     assert Task.objects.count() == 1

@@ -7,12 +7,17 @@ from itertools import pairwise
 from typing import Any
 
 from annotator.importing.companions import Companions, shown_with
+from annotator.importing.field_checks import metadata_of
 from annotator.importing.prompts import messages_from_prompt
 from annotator.importing.rows import FlatRow, Kept, ResponseRow, TaskRow
 from annotator.importing.sources import RawRow
+from annotator.projects.languages import CODE as LANGUAGE_CODE
 
-MOST_COLUMNS, MOST_TEXTS = 200, 50
-"""Columns and texts of which a result speaks."""
+MOST_COLUMNS, MOST_TEXTS, MOST_LANGUAGES = 200, 50, 20
+"""Columns, texts and unknown languages of which a result speaks."""
+FURTHER = "..."
+"""Stands for the languages beyond these."""
+LANGUAGE_FIELDS = ("lang", "language")
 LONG = 200
 """Characters from which the text of a column may be something that annotators need."""
 SHORT = 60
@@ -24,6 +29,10 @@ JUDGING = (
     "A mapping with votes or scores imports them."
 )
 TOO_LONG = "These columns hold long texts, which annotators do not see; they are kept as metadata: %s."
+LANGUAGES = (
+    "These languages are not known, so their tasks are of no language: %s. "
+    "Write a code such as de, or the English name."
+)
 SHOWN = "Shown as part of the prompt: %s."
 OTHERS = "Kept as metadata, which annotators do not see: %s."
 _JUDGING = frozenset(
@@ -36,6 +45,7 @@ _PEOPLE = re.compile(r"(annotator|rater|judge|user|expert)s?")
 
 def told(raw: RawRow, row: TaskRow | FlatRow, companions: Companions) -> TaskRow | FlatRow:
     """Returns the row with its companions, and with what the result of the import says of it. Raises BadRow."""
+    row = _with_known_language(row)
     if isinstance(row, FlatRow):
         if companions.columns:  # raises here, where the row can be refused
             shown_with(messages_from_prompt(row.prompt), companions)
@@ -52,6 +62,19 @@ def told(raw: RawRow, row: TaskRow | FlatRow, companions: Companions) -> TaskRow
         kept=(*_kept(row.metadata, "", row.read_and_kept), *_of_responses(row.responses, row.read_and_kept)),
         notes=(*row.notes, *same, *((NOT_FINITE,) if raw.not_finite else ())),
     )
+
+
+def _with_known_language(row: TaskRow | FlatRow) -> TaskRow | FlatRow:
+    """Returns the row without a language that is not known; a task keeps its words as metadata. Raises BadRow."""
+    words = row.language
+    if not words or re.fullmatch(LANGUAGE_CODE, words):
+        return row
+    row = replace(row, language="", unknown_language=words)
+    if isinstance(row, FlatRow):  # its response has them
+        return row
+    if any(str(row.metadata.get(name)).strip().startswith(words) for name in LANGUAGE_FIELDS):
+        return row
+    return replace(row, metadata=metadata_of({**row.metadata, "lang": words}))
 
 
 def same_responses(texts: Sequence[str]) -> tuple[str, ...]:
@@ -111,12 +134,15 @@ class Notes:
     shown: dict[str, _Seen] = field(default_factory=dict)
     kept: dict[str, _Seen] = field(default_factory=dict)
     texts: dict[str, _Seen] = field(default_factory=dict)
+    languages: dict[str, _Seen] = field(default_factory=dict)
 
     def add(self, row: TaskRow) -> None:
         for name in row.shown:
             _add(self.shown, name[:SHORT], _Seen(row.line, 1), MOST_COLUMNS)
         for name, seen in {kept.column: _Seen(row.line, 1, kept.characters, kept.judges) for kept in row.kept}.items():
             _add(self.kept, name[:LONG], seen, MOST_COLUMNS)
+        if row.unknown_language:
+            self._add_language(f"“{row.unknown_language}”", _Seen(row.line, 1))
         for text in row.notes:
             self.add_text(text, row.line)
 
@@ -131,6 +157,12 @@ class Notes:
         ):
             for name, seen in theirs.items():
                 _add(mine, name, replace(seen), most)
+        for words, seen in others.languages.items():
+            self._add_language(words, replace(seen))
+
+    def _add_language(self, words: str, seen: _Seen) -> None:
+        has_room = words in self.languages or len(self.languages) < MOST_LANGUAGES
+        _add(self.languages, words if has_room else FURTHER, seen, MOST_LANGUAGES + 1)
 
     def as_json(self) -> dict[str, Any]:
         """Returns what `from_json` reads, for the row of a job."""
@@ -148,7 +180,15 @@ class Notes:
         others = {name: seen for name, seen in self.kept.items() if name not in judging and name not in long}
         parts = ((judging, JUDGING), (long, TOO_LONG), (self.shown, SHOWN), (others, OTHERS))
         of_columns = [_note(part, text % ", ".join(part)) for part, text in parts if part]
-        return [_note({text: seen}, text) for text, seen in self.texts.items()] + of_columns
+        of_texts = [_note({text: seen}, text) for text, seen in self.texts.items()]
+        return of_texts + self._of_languages() + of_columns
+
+    def _of_languages(self) -> list[Note]:
+        if not (seen := self.languages.values()):
+            return []
+        # A task has one language, so the tasks of several add up.
+        rows = sum(one.rows for one in seen)
+        return [Note(min(one.line for one in seen), rows, LANGUAGES % ", ".join(self.languages))]
 
 
 def _add(part: dict[str, _Seen], name: str, seen: _Seen, most: int) -> None:

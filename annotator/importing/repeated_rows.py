@@ -4,6 +4,7 @@ A task keeps the metadata that it has, so the result has to say that others were
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from annotator.importing.notes import Notes
 from annotator.importing.rows import TaskRow
@@ -34,5 +35,10 @@ def _of_other_metadata(
     return [
         row
         for name, row in given
-        if row.metadata != (there.get(stored[name]) if name in stored else new[name].metadata)
+        if _differs(row.metadata, there.get(stored[name]) if name in stored else new[name].metadata)
     ]
+
+
+def _differs(given: Mapping[str, Any], there: Mapping[str, Any] | None) -> bool:
+    # Earlier versions kept the language as `lang`, too, which a mapping had read from another column.
+    return given != {key: value for key, value in (there or {}).items() if key != "lang" or key in given}

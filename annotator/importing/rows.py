@@ -118,7 +118,8 @@ class TaskRow:
     A row that only `refers` to a task by its id has annotations and no texts, or a `sheet` of segments. An id that is
     `of_a_group` may stand for several tasks, as that of a question does. `kept` names the columns that became metadata,
     some of which were `read_and_kept`, and `notes` say what else people should know of the row. `left_out` says of each
-    rating that does not count why it does not; the row itself goes in.
+    rating that does not count why it does not; the row itself goes in. `unknown_language` has the words for a language
+    that are neither a code nor an English name.
     """
 
     line: int
@@ -135,6 +136,7 @@ class TaskRow:
     left_out: tuple[str, ...] = ()
     gold: str = ""
     language: str = ""
+    unknown_language: str = ""
     layout: str = "tasks"
     size: int = 0
     of_a_group: bool = False
@@ -198,6 +200,7 @@ class FlatRow:
     response: ResponseRow
     size: int
     language: str = ""
+    unknown_language: str = ""
     companions: Companions = NONE
     kept: tuple["Kept", ...] = ()
     notes: tuple[str, ...] = ()
@@ -217,9 +220,9 @@ class Rules:
     """What the project says of ratings: the number of levels by attribute, and whether a preference may be 0.
 
     `aspects` are the attributes of segments, and `deciding_aspect` that which a verdict on a segment is about.
-    `person` is whose ratings a file holds, if its folder says so. `questions` says which attribute another tool's
-    question stands for. With `fitting_only`, a rating that does not fit is left out of its row; otherwise the row is
-    refused.
+    `person` is whose ratings a file holds where its rows name nobody, if its folder or a mapping says so. `questions`
+    says which attribute another tool's question stands for. With `fitting_only`, a rating that does not fit is left out
+    of its row; otherwise the row is refused.
     """
 
     attributes: Mapping[str, int]

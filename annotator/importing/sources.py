@@ -40,7 +40,8 @@ class RawRow:
     """One row of the file, unchecked. `size` counts bytes or characters; `error` says why it could not be read.
 
     `field` names the field or the column that the error is about, if it is about a single one. With `not_finite` there
-    are numbers among the values that JSON cannot say, such as NaN.
+    are numbers among the values that JSON cannot say, such as NaN. `is_mapped` says that a mapping has made the values
+    from other columns.
     """
 
     line: int
@@ -50,6 +51,7 @@ class RawRow:
     size: int = 0
     field: str = ""
     not_finite: bool = False
+    is_mapped: bool = False
 
 
 def read_rows(stream: IO[bytes] | Incoming) -> Iterator[RawRow]:

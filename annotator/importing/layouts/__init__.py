@@ -163,6 +163,7 @@ def _paired(*rows: FlatRow) -> TaskRow:
         messages=shown_with(messages_from_prompt(rows[0].prompt), rows[0].companions),
         responses=tuple(row.response for row in rows),
         language=rows[0].language,
+        unknown_language=rows[0].unknown_language,
         layout="helpsteer2",
         size=sum(row.size for row in rows),
         shown=rows[0].companions.columns,

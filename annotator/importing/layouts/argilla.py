@@ -6,7 +6,7 @@ from typing import Any
 
 from annotator.importing.conversations import rest_of
 from annotator.importing.field_checks import BadRow, identifier, moment_of, seconds_of, shown, with_metadata
-from annotator.importing.layouts.own_tasks import language_of
+from annotator.importing.layouts.own_tasks import language_as_written
 from annotator.importing.layouts.questions import Answer, Person, Texts, annotation_of, people_of, texts_of
 from annotator.importing.rows import Rules, TaskRow
 from annotator.importing.sources import RawRow
@@ -41,7 +41,7 @@ def argilla_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
         preference=preference,
         annotations=said.annotations,
         left_out=said.left_out,
-        language=language_of(metadata.get("language")),
+        language=language_as_written(metadata.get("language")),
         layout="argilla",
         size=raw.size,
     )

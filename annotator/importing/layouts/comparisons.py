@@ -16,7 +16,7 @@ from annotator.importing.field_checks import (
     storable_text,
     whole,
 )
-from annotator.importing.layouts.own_tasks import language_of
+from annotator.importing.layouts.own_tasks import language_as_written
 from annotator.importing.prompts import Message
 from annotator.importing.rows import GivenAnnotation, ResponseRow, Rules, TaskRow
 from annotator.importing.sources import RawRow
@@ -133,7 +133,7 @@ def _row(
         metadata=metadata_of(rest_of(values, read | {*tokens})),
         preference=vote if counts else None,
         annotations=(GivenAnnotation(str(values[person]), {}, vote),) if person else (),
-        language=language_of(values.get("lang") or values.get("language")),
+        language=language_as_written(values.get("lang") or values.get("language")),
         layout="comparisons",
         size=raw.size,
         of_a_group=is_shared,

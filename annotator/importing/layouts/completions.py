@@ -15,7 +15,7 @@ from annotator.importing.field_checks import (
     storable_text,
     whole,
 )
-from annotator.importing.layouts.own_tasks import language_of
+from annotator.importing.layouts.own_tasks import language_as_written
 from annotator.importing.prompts import Message
 from annotator.importing.rows import GivenAnnotation, ResponseRow, Rules, TaskRow
 from annotator.importing.sources import RawRow
@@ -61,7 +61,7 @@ def completions_row(raw: RawRow, values: dict[str, Any], _rules: Rules) -> TaskR
         preference=preference,
         annotations=ranking,
         read_and_kept=("rank",) if ranking or preference else (),
-        language=language_of(values.get("lang") or values.get("language")),
+        language=language_as_written(values.get("lang") or values.get("language")),
         layout="completions",
         size=raw.size,
     )

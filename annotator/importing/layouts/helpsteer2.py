@@ -19,7 +19,7 @@ from annotator.importing.field_checks import (
     strength,
     whole_of_cell,
 )
-from annotator.importing.layouts.own_tasks import language_of
+from annotator.importing.layouts.own_tasks import language_as_written
 from annotator.importing.prompts import messages_from_prompt, prompt_from_messages
 from annotator.importing.rows import FlatRow, GivenPreference, ResponseRow, Rules, SegmentLabel, TaskRow
 from annotator.importing.segment_fields import lists_of_levels, segments_of
@@ -99,7 +99,7 @@ def flat_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> FlatRow:
             ratings=ratings,
         ),
         raw.size,
-        language_of(values.get("lang")),
+        language_as_written(values.get("lang")),
     )
 
 

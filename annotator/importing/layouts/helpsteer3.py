@@ -16,7 +16,7 @@ from annotator.importing.field_checks import (
     strength,
     whole_of_cell,
 )
-from annotator.importing.layouts.own_tasks import language_of
+from annotator.importing.layouts.own_tasks import language_as_written
 from annotator.importing.rows import GivenPreference, ResponseRow, Rules, TaskRow
 from annotator.importing.sources import RawRow
 
@@ -72,7 +72,7 @@ def helpsteer3_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow
         metadata=metadata_of(rest),
         preference=preference if preference or (rules.ties and "overall_preference" in rest) else None,
         preferences=tuple(preferences),
-        language=language_of(values.get("language")),
+        language=language_as_written(values.get("language")),
         layout="helpsteer3",
         size=raw.size,
     )

@@ -5,7 +5,7 @@ from typing import Any
 
 from annotator.importing.conversations import rest_of
 from annotator.importing.field_checks import BadRow, identifier, metadata_of, moment_of, seconds_of, shown
-from annotator.importing.layouts.own_tasks import language_of
+from annotator.importing.layouts.own_tasks import language_as_written
 from annotator.importing.layouts.questions import PREFERENCE, Answer, Person, people_of, texts_of
 from annotator.importing.rows import Rules, TaskRow
 from annotator.importing.sources import RawRow
@@ -48,7 +48,7 @@ def label_studio_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskR
         metadata=metadata_of(metadata),
         annotations=said.annotations,
         left_out=said.left_out,
-        language=language_of(data.get("language")),
+        language=language_as_written(data.get("language")),
         layout="label_studio",
         size=raw.size,
     )

@@ -14,7 +14,7 @@ from annotator.importing.field_checks import (
     storable_text,
 )
 from annotator.importing.layouts.completions import by_rank
-from annotator.importing.layouts.own_tasks import language_of
+from annotator.importing.layouts.own_tasks import language_as_written
 from annotator.importing.prompts import Message
 from annotator.importing.rows import ResponseRow, Rules, TaskRow
 from annotator.importing.sources import RawRow
@@ -85,7 +85,7 @@ def _row(
         preference=preference,
         annotations=ranking,
         read_and_kept=("rank",) if ranking or preference else (),
-        language=language_of(question.get("lang")),
+        language=language_as_written(question.get("lang")),
         layout="trees",
         size=raw.size,
     )

@@ -70,10 +70,10 @@ def task_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
         responses=parsed,
         external_id=identifier(values.get("id", ""), "id"),
         priority=_priority(values.get("priority", 0)),
-        metadata=_metadata(values, name),
+        metadata=_metadata(values, name, is_mapped=raw.is_mapped),
         annotations=said,
         gold=gold,
-        language=language_of(values.get("lang") or values.get("language")),
+        language=language_as_written(values.get("lang") or values.get("language")),
         size=raw.size,
     )
 
@@ -166,7 +166,7 @@ def conversation_row(raw: RawRow, values: dict[str, Any], _rules: Rules) -> Task
         responses=(ResponseRow(last["content"], model=identifier(values.get("model") or "", "model")),),
         external_id=identifier(values.get("id", ""), "id"),
         metadata=_metadata({key: value for key, value in values.items() if key != "model"}, name),
-        language=language_of(values.get("lang") or values.get("language")),
+        language=language_as_written(values.get("lang") or values.get("language")),
         layout="conversations",
         size=raw.size,
     )
@@ -176,8 +176,10 @@ def _messages(value: Any) -> Any:
     return ending_with_user(checked_turns(value, "messages"), "messages")
 
 
-def _metadata(values: Mapping[str, Any], conversation: str) -> dict[str, Any]:
-    extra = {"lang": values["lang"]} if "lang" in values else {}
+def _metadata(values: Mapping[str, Any], conversation: str, *, is_mapped: bool = False) -> dict[str, Any]:
+    # Words of a mapping are those of a column of another name, which is read.
+    is_read = is_mapped and isinstance(values.get("lang"), str)
+    extra = {"lang": values["lang"]} if "lang" in values and not is_read else {}
     is_list = isinstance(values[conversation], list)
     rest = rest_of(values, TASK_FIELDS | {conversation}, conversation if is_list else "")
     return with_metadata({**extra, **rest}, dict(values), "metadata")
@@ -189,6 +191,12 @@ def _priority(value: Any) -> int:
     if type(value) is not int or not -1000 <= value <= 1000:
         raise BadRow(f"priority is {shown(value)}: it must be a whole number from -1000 to 1000", "priority")
     return value
+
+
+def language_as_written(value: Any) -> str:
+    """Returns the language's code, or else its words as they are, which notes.py tells and takes out."""
+    words = value.strip()[:LONGEST_LANGUAGE] if isinstance(value, str) else ""
+    return language_of(words) or words
 
 
 def language_of(value: Any) -> str:

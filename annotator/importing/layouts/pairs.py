@@ -14,7 +14,7 @@ from annotator.importing.conversations import (
     turns_of,
 )
 from annotator.importing.field_checks import BadRow, identifier, metadata_of, required, shown, storable_text, whole
-from annotator.importing.layouts.own_tasks import language_of
+from annotator.importing.layouts.own_tasks import language_as_written
 from annotator.importing.prompts import Message
 from annotator.importing.rows import ResponseRow, Rules, TaskRow
 from annotator.importing.sources import RawRow
@@ -47,7 +47,7 @@ def pair_row(raw: RawRow, values: dict[str, Any], _rules: Rules) -> TaskRow:
         responses=tuple(ResponseRow(storable_text(text, name)) for name, text in texts.items()),
         external_id=identifier(values.get("id", ""), "id"),
         metadata=metadata_of(rest_of(values, {*READ, asked}, asked if isinstance(values.get(asked), list) else "")),
-        language=language_of(values.get("lang")),
+        language=language_as_written(values.get("lang") or values.get("language")),
         preference=_strength(values),
         layout="pairs",
         size=raw.size,

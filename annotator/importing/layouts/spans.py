@@ -13,7 +13,7 @@ from annotator.importing.field_checks import (
     required,
     storable_text,
 )
-from annotator.importing.layouts.own_tasks import language_of
+from annotator.importing.layouts.own_tasks import language_as_written
 from annotator.importing.rows import ResponseRow, Rules, TaskRow
 from annotator.importing.segment_fields import marked
 from annotator.importing.sources import RawRow
@@ -52,7 +52,7 @@ def spans_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
         responses=(first, *others),
         external_id=identifier(values.get("id", ""), "id"),
         metadata=metadata_of(rest_of(values, {"id", "prompt", "response", "spans", "alternatives"})),
-        language=language_of(values.get("lang") or values.get("language")),
+        language=language_as_written(values.get("lang") or values.get("language")),
         layout="spans",
         size=raw.size,
     )

@@ -5,7 +5,7 @@ from typing import Any
 
 from annotator.importing.conversations import answered_messages, rest_of
 from annotator.importing.field_checks import BadRow, from_json_cells, identifier, metadata_of, shown, whole_of_cell
-from annotator.importing.layouts.own_tasks import language_of
+from annotator.importing.layouts.own_tasks import language_as_written
 from annotator.importing.rows import ResponseRow, Rules, TaskRow
 from annotator.importing.segment_fields import joined_steps, steps_label
 from annotator.importing.sources import RawRow
@@ -106,7 +106,7 @@ def _row(
         ),
         external_id=identifier(values.get("id", ""), "id"),
         metadata=metadata_of(rest_of(values, {"id", "generator", prompt, steps[1], verdicts[1]})),
-        language=language_of(values.get("lang") or values.get("language")),
+        language=language_as_written(values.get("lang") or values.get("language")),
         layout="stepwise",
         size=raw.size,
     )

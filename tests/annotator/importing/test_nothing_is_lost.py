@@ -133,8 +133,11 @@ WORDS = {
 """Texts that say what something is, and are read as that. Those of people become hashes."""
 
 
+RULES = Rules(dict.fromkeys(ATTRIBUTES, 5), ties=False)
+
+
 def read(row: dict[str, Any], **how: Any) -> list[TaskRow | Rejected]:
-    return list(read_tasks([RawRow(1, row, **how)], Rules(dict.fromkeys(ATTRIBUTES, 5), ties=False)))
+    return list(read_tasks([RawRow(1, row, **how)], RULES))
 
 
 def texts_of(value: Any) -> Iterator[str]:
@@ -180,6 +183,50 @@ def test_a_text_in_one_more_column_is_not_lost(name: str) -> None:
     row = ROWS[name]
     lost = [column for column in COLUMNS if column not in row and not is_there(MARK, read({**row, column: MARK}))]
     assert lost == []
+
+
+OF_LANGUAGES: dict[str, dict[str, Any]] = {
+    "Argilla": {"metadata": {"language": "Deutsch"}},
+    "Label Studio": {"data": {"prompt": "A?", "response_1": "7", "language": "Deutsch"}},
+    "tree": {
+        "prompt": {"role": "prompter", "text": "A?", "lang": "Deutsch"}
+        | {"replies": [{"role": "assistant", "text": "It is 7."}]}
+    },
+    "tasks": {"prompt": "A?", "responses": ["7"], "language": "Deutsch"},
+    "conversation": {"messages": [USER, SEVEN], "lang": "Deutsch"},
+    "flat": {"prompt": "A?", "response": "7", "lang": "Deutsch"},
+    "pairs": {"prompt": "A?", "chosen": "7", "rejected": "8", "language": "Deutsch"},
+    "HelpSteer3": {"context": [USER], "response1": "7", "response2": "8", "language": "Deutsch"},
+    **{name: {"lang": "Deutsch"} for name in ("comparison", "completions", "spans", "steps", "first error", "PRM800K")},
+}
+
+
+@pytest.mark.parametrize("name", OF_LANGUAGES)
+def test_a_language_in_words_that_are_not_known_is_told_and_kept(name: str) -> None:
+    other = {**ROWS.get(name, {}), **OF_LANGUAGES[name]}
+    known = json.loads(json.dumps(other).replace("Deutsch", "German"))
+    # Rows of one prompt would be one task.
+    again = {**other, "prompt": "B?"} if name == "flat" else other
+    rows = list(read_tasks([RawRow(n, row) for n, row in enumerate((other, again, known), 1)], RULES))
+    assert {row.language for row in rows if isinstance(row, TaskRow) and row.line < 3} == {""}
+    assert [row.language for row in rows if isinstance(row, TaskRow)][-1] == "de"
+    notes = Notes()
+    for row in rows:
+        assert isinstance(row, TaskRow)
+        notes.add(row)
+    (note,) = (note for note in Notes.from_json(notes.as_json()).sentences() if "not known" in note.text)
+    assert (note.line, note.rows, "“Deutsch”." in note.text) == (1, 2, True)
+    assert is_there("Deutsch", list(rows[:1]))
+
+
+def test_of_very_many_languages_the_rest_is_counted_together() -> None:
+    notes, whole = Notes(), Notes()
+    for number in range(60):
+        notes.add(TaskRow(number + 1, [], (), unknown_language=f"Sprache {number}"))
+        whole.add_all(notes)
+        notes = Notes()
+    (note,) = whole.sentences()
+    assert (note.rows, note.text.count("“"), "“Sprache 19”, ..." in note.text) == (60, 20, True)
 
 
 @pytest.mark.parametrize("column", COMPANIONS[:-1])

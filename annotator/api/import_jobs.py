@@ -33,9 +33,11 @@ from annotator.api.transfer import (
 )
 from annotator.db.clock import database_now
 from annotator.importing import hub, jobs, kept_mappings, samples
+from annotator.importing.guessed_mappings import guessed
 from annotator.importing.job_errors import errors_csv
 from annotator.importing.kept_mappings import mapping_named
-from annotator.importing.mappings import ColumnMapping, fitting_only, guessed, read_mapping
+from annotator.importing.layouts.ratings import person_of
+from annotator.importing.mappings import ColumnMapping, fitting_only, read_mapping
 from annotator.importing.notes import Notes
 from annotator.models import ImportJob, ImportJobError, ImportMapping, Project
 from annotator.web import lane_shares, query_parameters
@@ -231,7 +233,8 @@ class PreviewOfImportJob(APIView):
     def get(self, request: Request, slug: str, job_id: int) -> Response:
         job = _managed_job(request, slug, job_id)
         sample = jobs.sample_of(job)
-        shown = samples.preview(job.project, sample, wanted_mapping(request, job.project))
+        mapping = wanted_mapping(request, job.project)
+        shown = samples.preview(job.project, sample, mapping, person=person_of(job.hub))
         values = {
             "columns": sample.columns,
             "layout": shown.layout,

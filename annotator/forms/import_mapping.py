@@ -1,5 +1,6 @@
 """The form that says which column of an uploaded file is which field of a task."""
 
+import json
 from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
@@ -8,11 +9,23 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotator.importing.mappings import IGNORED, KEPT, LONGEST_COLUMN, ColumnMapping, read_mapping
+from annotator.importing.judgement_columns import LOWEST, PERSON, BadMapping
+from annotator.importing.mappings import (
+    IGNORED,
+    KEPT,
+    LONGEST_COLUMN,
+    ColumnMapping,
+    is_there,
+    mapping_of_text,
+    read_mapping,
+)
 
 OWN_FIELDS = ("prompt", "messages", "id", "language", "priority", "metadata")
 SENT = "mapped"
 """The parameter that says that the form was filled in: a page without it shows the file's own layout."""
+_HIDDEN = ("votes", PERSON, LOWEST, "questions", "fitting_only", "rated_by")
+_HIDDEN_OF_RESPONSES = ("id", "scores")
+"""What a mapping may say and the form has no fields for: the mapping goes along unseen, and this of it still counts."""
 
 
 class MappingForm(forms.Form):
@@ -45,10 +58,12 @@ class MappingForm(forms.Form):
         required=False,
         help_text=gettext_lazy("Otherwise a row with an empty response is refused."),
     )
+    more = forms.CharField(widget=forms.HiddenInput, required=False)
 
     def __init__(self, columns: Sequence[str], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, label_suffix="", **kwargs)  # type: ignore[misc]
-        self.choices = [("", _("none")), *((name, name) for name in columns)]
+        names = dict.fromkeys([*columns, *(name for name in self._chosen() if is_there(name, columns))])
+        self.choices = [("", _("none")), *((name, name) for name in names)]
         for name in OWN_FIELDS:
             self._choice(name).choices = self.choices
         for number in range(self._rows()):
@@ -72,9 +87,16 @@ class MappingForm(forms.Form):
         assert isinstance(field, forms.ChoiceField)
         return field
 
+    def _given(self) -> Mapping[str, Any]:
+        return self.data if self.is_bound else self.initial
+
+    def _chosen(self) -> list[str]:
+        """Returns the names that are chosen, which may also reach into a column, as `answers.0` does."""
+        of_responses = [f"{name}_{number}" for number in range(len(ascii_uppercase)) for name in ("text", "model")]
+        return [name for field in (*OWN_FIELDS, *of_responses) if (name := self._given().get(field))]
+
     def _rows(self) -> int:
-        given: Mapping[str, Any] = self.data if self.is_bound else self.initial
-        filled = [number for number in range(len(ascii_uppercase)) if given.get(f"text_{number}")]
+        filled = [number for number in range(len(ascii_uppercase)) if self._given().get(f"text_{number}")]
         return min(max([2, *(number + 2 for number in filled)]), len(ascii_uppercase))
 
     @property
@@ -105,18 +127,25 @@ class MappingForm(forms.Form):
         for number in range(self._rows()):
             if cleaned.get(f"model_{number}") and cleaned.get(f"model_name_{number}"):
                 self.add_error(f"model_name_{number}", _("Choose a column or write a name, not both."))
+        if not self.errors:
+            try:
+                self.mapping()
+            except BadMapping as bad:
+                self.add_error(None, str(bad))
         return cleaned
 
     def mapping(self) -> ColumnMapping:
         """Returns what a valid form says. Raises BadMapping."""
         values = self.cleaned_data
+        more = _more(mapping_of_text(values["more"]).as_json()) if values["more"] else {}
+        of_texts = {response["text"]: response for response in more.pop("responses", ())}
         responses = [
-            {key: values[f"{key}_{number}"] for key in ("text", "model", "model_name")}
+            of_texts.get(text, {}) | {key: values[f"{key}_{number}"] for key in ("text", "model", "model_name")}
             for number in range(self._rows())
-            if values[f"text_{number}"]
+            if (text := values[f"text_{number}"])
         ]
-        own = {name: values[name] for name in (*OWN_FIELDS, "prompt_text")}
-        return read_mapping({**own, "responses": responses, "rest": values["rest"], "fewer": values["fewer"]})
+        own = {name: values[name] for name in (*OWN_FIELDS, "prompt_text", "rest", "fewer")}
+        return read_mapping({**more, **own, "responses": responses})
 
 
 def filled_in(mapping: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,4 +154,18 @@ def filled_in(mapping: Mapping[str, Any]) -> dict[str, Any]:
     for number, response in enumerate(mapping.get("responses", [])):
         for key in ("text", "model", "model_name"):
             values[f"{key}_{number}"] = response.get(key, "")
-    return values | {"rest": mapping.get("rest", KEPT), "fewer": mapping.get("fewer", False)}
+    return values | {
+        "rest": mapping.get("rest", KEPT),
+        "fewer": mapping.get("fewer", False),
+        "more": json.dumps(mapping) if _more(mapping) else "",
+    }
+
+
+def _more(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the part of a mapping's JSON that the form has no fields for."""
+    responses = [
+        {key: response[key] for key in ("text", *_HIDDEN_OF_RESPONSES) if key in response}
+        for response in mapping.get("responses", ())
+        if any(response.get(key) for key in _HIDDEN_OF_RESPONSES)
+    ]
+    return {key: mapping[key] for key in _HIDDEN if key in mapping} | ({"responses": responses} if responses else {})

@@ -75,16 +75,18 @@ def annotations_of(
     votes: Sequence[VoteColumn],
     scores: Sequence[Mapping[str, str]],
     person: str,
+    rated_by: str,
     lowest: int,
 ) -> list[dict[str, Any]]:
     """Returns what the row's people said, as our own layout writes it. Raises BadRow.
 
-    `cell` returns the value of a column, None where it is empty; `scores` has the columns of each response.
+    `cell` returns the value of a column, None where it is empty; `scores` has the columns of each response. They are
+    those of the person in the column `person`, or else of `rated_by`.
     """
     said = [found for vote in votes if (found := _said(cell, vote))]
     rated = [_scores(cell, columns, lowest) for columns in scores]
     if any(rated):
-        said.append({"annotator": _person(cell, person), "scores": rated})
+        said.append({"annotator": _person(cell, person) or rated_by, "scores": rated})
     return said
 
 

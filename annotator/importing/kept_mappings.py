@@ -1,6 +1,7 @@
 """Mappings that a project keeps by name, so that the next file with the same columns needs no new one."""
 
 import re
+from dataclasses import replace
 
 from django.utils.translation import gettext as _
 
@@ -32,14 +33,19 @@ class UnknownMapping(BadMapping):
 def keep(project: Project, name: str, mapping: ColumnMapping, *, by: User | None) -> ImportMapping:
     """Keeps the mapping under the name, in place of the mapping that had the name before.
 
+    The name of whoever rated a file is not kept: the next file is another person's.
+
     Raises:
-        BadMapping: The name is empty, too long, or has characters that a name may not have.
+        BadMapping: The name is empty, too long, or has characters that a name may not have, or nothing is mapped.
         TooManyMappings: The project keeps MOST of them.
     """
     name = " ".join(name.split())
     if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME or not name.isprintable():
         text = _("name: Write 1 to %(most)s characters, without braces and slashes.")
         raise BadMapping(text % {"most": LONGEST_NAME})
+    mapping = replace(mapping, rated_by="")
+    if not mapping.as_json():
+        raise BadMapping(_("mapping: It names no column and no question, so there is nothing to keep."))
     # The project's row is locked, so that two at once do not both keep the last one that there is room for.
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     others = ImportMapping.objects.filter(project=project).exclude(name=name)

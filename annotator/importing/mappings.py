@@ -6,7 +6,7 @@ REST and the command read it with `read_mapping`, and a project keeps mappings b
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
 from typing import Any
@@ -70,6 +70,7 @@ class ColumnMapping:
 
     Without columns, the file's own layout is read: `questions` says which attribute (or *preference*, *justification*)
     a question of another tool stands for, and with `fitting_only` ratings that do not fit are left out of their rows.
+    `rated_by` is the person whose ratings the file holds where its rows name nobody.
     """
 
     responses: tuple[ResponseColumns, ...] = ()
@@ -87,17 +88,19 @@ class ColumnMapping:
     lowest: int = 1
     questions: Mapping[str, str] = field(default_factory=dict)
     fitting_only: bool = False
+    rated_by: str = ""
 
     def columns(self) -> list[str]:
         """Returns the columns that the mapping names, each once."""
         own = [self.prompt, self.messages, self.id, self.language, self.priority, self.metadata, self.person]
-        of_responses = [
-            name
-            for response in self.responses
-            for name in (response.text, response.model, response.id, *response.scores.values())
-        ]
-        of_votes = [name for vote in self.votes for name in (vote.column, vote.person)]
-        return list(dict.fromkeys(filter(None, own + of_responses + of_votes)))
+        of_responses = [name for one in self.responses for name in (one.text, one.model, one.id)]
+        people = [vote.person for vote in self.votes]
+        return list(dict.fromkeys(filter(None, own + of_responses + self.judgements() + people)))
+
+    def judgements(self) -> list[str]:
+        """Returns the columns of votes and scores."""
+        scores = [name for response in self.responses for name in response.scores.values()]
+        return list(dict.fromkeys([*(vote.column for vote in self.votes), *scores]))
 
     def as_json(self) -> dict[str, Any]:
         """Returns the JSON that `read_mapping` reads, without what is empty."""
@@ -117,7 +120,7 @@ class ColumnMapping:
 
 _TEXTS = ("prompt", "messages", "id", "language", "priority", "metadata", PERSON)
 _OF_RESPONSES = ("text", "model", "model_name", "id")
-_WITHOUT_COLUMNS = ("questions", "fitting_only")
+_WITHOUT_COLUMNS = ("questions", "fitting_only", "rated_by")
 
 
 def read_mapping(value: Any) -> ColumnMapping:
@@ -131,7 +134,11 @@ def read_mapping(value: Any) -> ColumnMapping:
     fitting_only = value.get("fitting_only", False)
     if not isinstance(fitting_only, bool):
         raise BadMapping(_("fitting_only: Write true or false, not %(given)s.") % {"given": shown(fitting_only)})
-    of_tools: dict[str, Any] = {"questions": _questions(value.get("questions", {})), "fitting_only": fitting_only}
+    of_tools: dict[str, Any] = {
+        "questions": _questions(value.get("questions", {})),
+        "fitting_only": fitting_only,
+        "rated_by": _name(value.get("rated_by", ""), "rated_by").strip(),
+    }
     if value and value.keys() <= {*_WITHOUT_COLUMNS}:
         return ColumnMapping(**of_tools)
     given = value.get("responses")
@@ -226,7 +233,8 @@ def read_by(rows: Iterator[RawRow], rules: Rules, mapping: ColumnMapping | None)
     """Returns rows and rules as the mapping wants them read."""
     if mapping is None:
         return rows, rules
-    rules = replace(rules, questions=mapping.questions, fitting_only=mapping.fitting_only)
+    person = mapping.rated_by or rules.person
+    rules = replace(rules, questions=mapping.questions, fitting_only=mapping.fitting_only, person=person)
     return mapped_rows(rows, mapping) if mapping.responses else rows, rules
 
 
@@ -256,9 +264,14 @@ def columns_of(rows: Sequence[RawRow]) -> list[str]:
     return [str(name) for name in islice(names, MOST_COLUMNS)]
 
 
+def is_there(name: str, columns: Collection[str]) -> bool:
+    """Returns whether a file of these columns has the one of this name, or the one into which the name reaches."""
+    return name in columns or name.partition(".")[0] in columns
+
+
 def require_columns(mapping: ColumnMapping, columns: Sequence[str]) -> None:
     """Raises MissingColumn unless the columns, which are empty if no row could be read, include the mapping's."""
-    missing = [name for name in mapping.columns() if not {name, name.partition(".")[0]} & {*columns}]
+    missing = [name for name in mapping.columns() if not is_there(name, columns)]
     if columns and missing:
         there = ", ".join(map(shown, columns[:20])) + (", ..." if len(columns) > 20 else "")
         text = _("The mapping names the column %(column)s, which the file lacks. It has %(others)s.")
@@ -272,7 +285,7 @@ def _mapped(raw: RawRow, mapping: ColumnMapping) -> RawRow:
         values = own_row(raw.values, mapping)
     except BadRow as bad:
         return RawRow(raw.line, None, str(bad), size=raw.size, field=bad.field)
-    return RawRow(raw.line, values, size=raw.size, not_finite=raw.not_finite)
+    return RawRow(raw.line, values, size=raw.size, not_finite=raw.not_finite, is_mapped=True)
 
 
 def own_row(values: Mapping[str, Any], mapping: ColumnMapping) -> dict[str, Any]:
@@ -295,6 +308,7 @@ def own_row(values: Mapping[str, Any], mapping: ColumnMapping) -> dict[str, Any]
         votes=mapping.votes,
         scores=[columns.scores for columns in mapping.responses],
         person=mapping.person,
+        rated_by=mapping.rated_by,
         lowest=mapping.lowest,
     ):
         row["annotations"] = said
@@ -372,38 +386,3 @@ def _of_json(value: Any) -> Any:
         except (ValueError, RecursionError):
             return value
     return value
-
-
-# Guessing --------------------------------------------------------------------------------------------------
-
-
-_PROMPTS = ("prompt", "question", "instruction", "input", "query", "request", "user")
-_ANSWER = r"(?:response|answer|completion|output|reply|chosen|rejected|generation)s?"
-_ANSWERS = re.compile(rf"{_ANSWER}|.*[\W_]{_ANSWER}(?:[\W_]?(?:\d+|[a-z]))?$", re.IGNORECASE)
-"""Names such as `response_1`, `answer_a_text` and `model_a_answer`."""
-_MODELS = re.compile(rf"models?(?!.*[\W_]{_ANSWER})|systems?[\W_]+(?:\d+|[a-z])$", re.IGNORECASE)
-
-
-def _asking(columns: Sequence[str], answers: Sequence[str]) -> str:
-    """Returns the first column whose last word is that of a prompt, such as User question; else an empty text."""
-    others = (name for name in columns if name not in answers)
-    return next((name for name in others if re.split(r"[\W_]+", name.lower())[-1] in _PROMPTS), "")
-
-
-def guessed(columns: Sequence[str]) -> dict[str, Any]:
-    """Returns the mapping that the names of the columns suggest, as JSON; what they do not suggest is empty."""
-    by_name = {name.lower(): name for name in reversed(columns)}
-    models = [name for name in columns if _MODELS.match(name)]
-    answers = [name for name in columns if _ANSWERS.match(name) and name not in models][:MOST_RESPONSES]
-    of_answers = models if len(models) == len(answers) else []
-    return {
-        "prompt": next((by_name[name] for name in _PROMPTS if name in by_name), _asking(columns, answers)),
-        "messages": "",
-        "responses": [
-            {"text": name, "model": of_answers[number] if of_answers else ""} for number, name in enumerate(answers)
-        ],
-        "id": next((by_name[name] for name in ("id", "uid", "uuid", "task_id") if name in by_name), ""),
-        "language": next((by_name[name] for name in ("lang", "language") if name in by_name), ""),
-        "priority": by_name.get("priority", ""),
-        "metadata": by_name.get("metadata", ""),
-    }

@@ -82,11 +82,11 @@ class Preview:
         return found
 
 
-def preview(project: Project, sample: Sample, mapping: ColumnMapping | None) -> Preview:
-    """Reads the sample as an import would. Raises MissingColumn."""
+def preview(project: Project, sample: Sample, mapping: ColumnMapping | None, *, person: str = "") -> Preview:
+    """Reads the sample of a file, which may be one `person`'s, as an import would. Raises MissingColumn."""
     tasks: list[TaskRow] = []
     refused: list[Rejected] = []
-    for row in read_tasks(*read_by(iter(sample.rows), Rules.of(project), mapping)):
+    for row in read_tasks(*read_by(iter(sample.rows), Rules.of(project, person), mapping)):
         if isinstance(row, Rejected):
             refused.append(row)
         else:

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from itertools import islice
 from string import ascii_uppercase
 from typing import Any
@@ -24,9 +25,17 @@ from annotator.access import user_of
 from annotator.db.clock import database_now
 from annotator.forms.import_mapping import SENT, MappingForm, filled_in
 from annotator.importing import jobs, kept_mappings, samples, take_back, withdrawal_preview
+from annotator.importing.guessed_mappings import guessed
 from annotator.importing.job_errors import errors_csv
 from annotator.importing.judgement_columns import BadMapping
-from annotator.importing.mappings import ColumnMapping, fitting_only, guessed, mapping_of_text, read_mapping
+from annotator.importing.layouts.ratings import NO_RATER, names_nobody, person_of
+from annotator.importing.mappings import (
+    ColumnMapping,
+    fitting_only,
+    is_there,
+    mapping_of_text,
+    read_mapping,
+)
 from annotator.importing.notes import Notes
 from annotator.models import Import, ImportJob, ImportMapping, Project
 from annotator.refusals import Refusal
@@ -43,6 +52,7 @@ ERRORS_SHOWN = 50
 METADATA_SHOWN = 12
 ROWS_SHOWN, CHARACTERS_SHOWN = 3, 120
 """Of the table of the file's columns."""
+RATED_BY = "rated_by"
 QUESTION = "question:"
 """What the fields of the questions are called before the question's name."""
 SILENT_AFTER = timedelta(seconds=60)
@@ -169,20 +179,21 @@ def _preview(request: HttpRequest, job: ImportJob) -> dict[str, Any]:
     sample = jobs.sample_of(job)
     kept = list(ImportMapping.objects.filter(project=job.project))
     form, mapping = _mapping(request, job, sample, kept)
+    preview = partial(samples.preview, job.project, sample, person=person_of(job.hub))
     try:
-        shown = samples.preview(job.project, sample, fitting_only(mapping))
+        shown = preview(fitting_only(mapping))
     except BadMapping as missing:  # a kept mapping for another file
-        shown, mapping = samples.preview(job.project, sample, fitting_only(None)), None
+        shown, mapping = preview(fitting_only(None)), None
         messages.error(request, str(missing))
     if mapping is None and not shown.layout and not form.is_bound and sample.columns:
         # Nothing is recognised: what the names of the columns suggest, if that makes tasks.
         suggested = MappingForm(sample.columns, filled_in(guessed(sample.columns)))
         if suggested.is_valid():
             form, mapping = suggested, suggested.mapping()
-            shown = samples.preview(job.project, sample, fitting_only(mapping))
+            shown = preview(fitting_only(mapping))
     by_columns = mapping is not None and bool(mapping.responses)
     return {
-        **_of_answers(request, job, shown, mapping),
+        **_of_answers(job, sample, shown, mapping),
         "values": [
             (
                 column,
@@ -208,26 +219,32 @@ def _preview(request: HttpRequest, job: ImportJob) -> dict[str, Any]:
         if mapping and (without := replace(mapping, fitting_only=False).as_json())
         else "",
         "is_mapped": by_columns,
+        "judgements": mapping.judgements() if mapping else [],
         "form": form,
         "sent": SENT,
         "usable": bool(shown.tasks) or not sample.columns,
-        "kept": [(row, not set(read_mapping(row.columns).columns()) - set(sample.columns)) for row in kept],
+        "kept": [
+            (row, all(is_there(name, sample.columns) for name in read_mapping(row.columns).columns())) for row in kept
+        ],
     }
 
 
 def _of_answers(
-    request: HttpRequest, job: ImportJob, shown: samples.Preview, mapping: ColumnMapping | None
+    job: ImportJob, sample: samples.Sample, shown: samples.Preview, mapping: ColumnMapping | None
 ) -> dict[str, Any]:
-    """Returns what the page says of ratings in the file: those that do not fit, and questions that nothing reads."""
+    """Returns what the page says of ratings in the file: what does not fit, questions that nothing reads, who rated."""
     attributes = job.project.attributes_for()
-    chosen = mapping.questions if mapping else {}
+    chosen, rated_by = (mapping.questions, mapping.rated_by) if mapping else ({}, "")
+    is_nobodys = names_nobody(shown.layout, sample.columns) and not person_of(job.hub)
     known = {attribute.key for attribute in attributes}
     unread = shown.unread_questions()
     questions = dict.fromkeys([*chosen, *(name for name in unread if name not in known)])
     return {
         "refused": [row for row in shown.refused if not row.of_rating],
         "left_out": [row for row in shown.refused if row.of_rating],
-        "fitting_only": bool((job.mapping or {}).get("fitting_only")),
+        "fitting_only": bool(mapping and mapping.fitting_only) or bool((job.mapping or {}).get("fitting_only")),
+        "rated_by": rated_by,
+        "asks_who_rated": bool(rated_by) or is_nobodys or any(row.field == NO_RATER for row in shown.refused),
         "attributes": attributes,
         "questions": [(name, chosen.get(name, ""), unread.get(name, [])) for name in questions],
         "question": QUESTION,
@@ -247,8 +264,9 @@ def _mapping(
         return form, form.mapping() if form.is_valid() else None
     asked = {key.removeprefix(QUESTION): to for key, to in request.GET.items() if key.startswith(QUESTION)}
     chosen = next((row.columns for row in kept if row.name == request.GET.get("kept")), None)
-    if asked:
-        chosen = {"questions": asked}
+    if asked or RATED_BY in request.GET:
+        said = {"fitting_only": "fitting_only" in request.GET, RATED_BY: request.GET.get(RATED_BY, "")}
+        chosen = {"questions": asked, **said}
     if chosen is None and "own" not in request.GET:
         chosen = job.mapping
     by_columns = chosen if chosen and "responses" in chosen else None

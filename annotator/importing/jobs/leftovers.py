@@ -4,6 +4,7 @@ import shutil
 from datetime import datetime, timedelta
 
 from django.conf import settings
+from django.db.models.expressions import RawSQL
 
 from annotator.models import Import, ImportJob
 from annotator.storage import artifacts
@@ -16,6 +17,8 @@ State = ImportJob.State
 
 def sweep(*, now: datetime) -> int:
     """Ends uploads that nobody started, and removes files and empty Import rows that nobody needs any more.
+
+    With a file goes the name of whoever rated it, which nothing else stores.
 
     Returns the number of folders that it removed. Raises ForeignArtifacts.
     """
@@ -32,4 +35,6 @@ def sweep(*, now: datetime) -> int:
     rest = [folder for folder in folders if folder.name not in needed]
     for folder in rest:
         shutil.rmtree(folder, ignore_errors=True)
+    named = ImportJob.objects.filter(mapping__has_key="rated_by")
+    named.exclude(pk__in=ImportJob.objects.with_file(now=now)).update(mapping=RawSQL("mapping - 'rated_by'", ()))
     return len(rest)

@@ -12,7 +12,7 @@ from typing import Any
 from annotator.importing.companions import parted, refuse_media, shown_with
 from annotator.importing.conversations import answered_messages
 from annotator.importing.field_checks import BadRow, check_raters, check_responses, shown, storable_text
-from annotator.importing.mappings import guessed
+from annotator.importing.guessed_mappings import guessed
 from annotator.importing.prompts import Message
 from annotator.importing.rows import GivenAnnotation, ResponseRow, Rules
 from annotator.models.annotation import PREFERENCE_STATEMENTS, PREFERENCES, TIE

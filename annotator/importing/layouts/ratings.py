@@ -1,6 +1,6 @@
 """Reads ratings of tasks that are there already: Potato's annotations, tables of scores, and our own annotations."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -32,6 +32,8 @@ READ_OF_ANNOTATIONS = {
     *("revision", "position", "scores", "preference", "justification", "submitted_at", "active_seconds", "counts"),
     *("origin", "guideline_version", "rubric_version", "verdict", "extra"),
 }
+NO_RATER = "user_id"
+"""The field of a refusal because nobody is named who rated."""
 BETWEEN = ":::"
 """Stands between a scheme and its label in the columns of Potato's tables."""
 
@@ -65,10 +67,11 @@ def potato_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
     names = [f"response_{number}" for number in range(1, max(numbers, default=1) + 1)]
     if any(answer.question == "preference" for answer in answers):
         names = ["response_1", "response_2"]
-    rater = _named(values, RATERS) or rules.person
+    rater = _rater(values, rules)
     if not rater:
-        what = "the row does not say whose it is: name the person in a column user_id"
-        raise BadRow(f"{what}, or import the whole folder annotation_output with the command", "user_id")
+        what = "the row does not say who rated: add a column user_id, or give one name for the whole file"
+        how = 'the import page asks for it, and the mapping {"rated_by": "NAME"} gives it to REST, client and command'
+        raise BadRow(f"{what}; {how}", NO_RATER)
     annotation, _ = annotation_of(rater, answers, names, rules, "label_annotations")
     if annotation is None:
         schemes = ", ".join(map(shown, list(given)[:5])) or "none"
@@ -119,7 +122,7 @@ def score_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
     if not number.isdecimal() or not 1 <= int(number[:3]) <= 26:
         raise BadRow(f"response is {shown(number)}: it must be the response's number from 1", "response")
     ratings = {int(number[:3]) - 1: {attribute: int(value.strip()[:3]) - 1}}
-    return _row(raw, values, GivenAnnotation(_named(values, RATERS), ratings), SCORES_LAYOUT)
+    return _row(raw, values, GivenAnnotation(_rater(values, rules), ratings), SCORES_LAYOUT)
 
 
 def is_annotation(values: Mapping[str, Any]) -> bool:
@@ -148,7 +151,7 @@ def annotation_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow
     }
     strength = whole_of_cell(values.get("preference"))
     annotation = GivenAnnotation(
-        _named(values, RATERS),
+        _rater(values, rules),
         {position: given},
         strength if type(strength) is int and strength in PREFERENCES and (strength or rules.ties) else None,
         justification=str(values.get("justification") or ""),
@@ -181,6 +184,16 @@ def unread(values: Mapping[str, Any], read: Iterable[str]) -> tuple[str, ...]:
     """Returns a note for each column that a row of ratings has and that nothing reads."""
     others = sorted(name for name in values.keys() - {*read} if BETWEEN not in name and values[name] not in ("", None))
     return tuple(f"The column {name[:60]} is not read: its rows rate tasks that are there already." for name in others)
+
+
+def names_nobody(layout: str, columns: Collection[str]) -> bool:
+    """Returns whether rows of this layout rate tasks that are there already, and none of the columns says who rated."""
+    return layout in (POTATO_LAYOUT, SCORES_LAYOUT) and not {*RATERS} & {*columns}
+
+
+def _rater(values: Mapping[str, Any], rules: Rules) -> str:
+    """Returns who rated: the person whom the row names, or else the one whose ratings the whole file holds."""
+    return _named(values, RATERS) or rules.person
 
 
 def _named(values: Mapping[str, Any], names: tuple[str, ...]) -> str:

@@ -16,12 +16,14 @@ from django.urls import reverse
 from annotator.background import heartbeats
 from annotator.background.heartbeats import QueueHealth
 from annotator.importing import jobs, kept_mappings, withdrawal
-from annotator.importing.mappings import guessed, read_mapping
+from annotator.importing.guessed_mappings import guessed
+from annotator.importing.mappings import read_mapping
 from annotator.models import Import, ImportJob, ImportMapping, Project, Role, Task, User
 from annotator.views import data_import
 from tests.builders import (
     ATTRIBUTES,
     NOW,
+    imported,
     json_lines,
     label_row,
     make_import,
@@ -283,6 +285,60 @@ def test_a_mapping_is_kept_and_offered_for_the_next_file(project: Project, carol
     assert not ImportMapping.objects.exists()
 
 
+NESTED = {"q": {"text": "Name a prime."}, "a": [{"said": "7", "h": 1}, {"said": "8", "h": 2}], "v": "B", "who": "ann"}
+WHOLE = {
+    "prompt": "q.text",
+    "responses": [
+        {"text": f"a.{n}.said", "model_name": f"m-{n}", "id": f"a.{n}.said"}
+        | {"scores": dict.fromkeys(ATTRIBUTES, f"a.{n}.h")}
+        for n in (0, 1)
+    ],
+    "votes": [{"column": "v", "person": "who", "first": "A", "second": "B", "tie": "C"}],
+    "person": "who",
+    "lowest": 0,
+    "questions": {"quality": "helpfulness"},
+    "fitting_only": True,
+    "rated_by": "bea",
+}
+
+
+def sent_again(page: str) -> dict[str, str]:
+    """What a browser sends of the form of columns as it is on the page."""
+    form = page[page.index('id="mapping"') : page.index("</form>", page.index('id="mapping"'))]
+    fields = dict(re.findall(r'<input type="(?:text|hidden)" name="([^"]+)" value="([^"]*)"', form))
+    for name, options in re.findall(r'<select name="([^"]+)".*?>(.*?)</select>', form, re.DOTALL):
+        (fields[name],) = re.findall(r'value="([^"]*)" selected', options) or [""]
+    return {name: html.unescape(value) for name, value in fields.items()}
+
+
+def in_force(page: str) -> Any:
+    (mapping,) = set(re.findall(r'name="mapping" value="([^"]+)"', page))
+    return read_mapping(json.loads(html.unescape(mapping)))
+
+
+def test_a_kept_mapping_is_sent_again_whole(project: Project, carol: Client) -> None:
+    kept_mappings.keep(project, "ours", read_mapping(WHOLE), by=None)
+    job = uploaded(project, json.dumps(NESTED).encode())
+    page = text(carol, address(job), data={"kept": "ours"})
+    assert ("(other columns)" in page, "Votes and scores are read from:" in page) == (False, True)
+    whole = read_mapping(WHOLE | {"rated_by": "", "fitting_only": False})  # a box on the page says the latter
+    assert in_force(page) == whole
+    again = text(carol, address(job), data=sent_again(page))
+    assert in_force(again) == whole
+    assert 'name="fitting_only" value="1" checked' in again
+    changed = text(carol, address(job), data=sent_again(again) | {"text_1": "who"})
+    assert in_force(changed).judgements() == ["v", "a.0.h"], "scores belong to the column of a text"
+    alone = text(carol, address(job), data=sent_again(again) | {"text_1": ""})
+    assert ("Only tasks of two responses have votes." in alone, 'name="action"' in alone) == (True, False)
+
+
+@pytest.mark.parametrize("more", ["{", "[1]", "7", '{"prompt": "q"}', '{"prompt": 7, "responses": [{"text": "a"}]}'])
+def test_a_hidden_mapping_of_nonsense_is_refused(project: Project, carol: Client, more: str) -> None:
+    query = {"mapped": "1", "prompt": "a", "text_0": "b", "rest": "metadata", "more": more}
+    page = text(carol, address(uploaded(project, UNKNOWN)), data=query)
+    assert ('class="message error"' in page, 'name="action"' in page) == (True, False)
+
+
 def test_a_mapping_of_nonsense_starts_nothing(project: Project, carol: Client) -> None:
     job = uploaded(project, CSV)
     for mapping in ("{", "[]", '{"prompt": "none", "responses": [{"text": "answer_1"}]}'):
@@ -423,6 +479,26 @@ def test_questions_are_mapped_to_attributes_on_the_page(project: Project, carol:
     jobs.run_waiting()
     job.refresh_from_db()
     assert (job.state, job.ratings_added) == (State.DONE, 1)
+
+
+def test_the_page_asks_who_rated_a_file_that_names_nobody(project: Project, carol: Client) -> None:
+    imported(project, task_row("t-1", responses=1))
+    row = {"id": "t-1", "label_annotations": {key: {"scale_3": "3"} for key in ATTRIBUTES}}
+    job = uploaded(project, json_lines(row).getvalue())
+    page = text(carol, address(job))
+    assert ("does not say who rated" in page, 'name="rated_by"' in page, 'name="action"' in page) == (True, True, False)
+    page = text(carol, address(job), data={"rated_by": "ann"})
+    assert ('name="rated_by"' in page, 'value="ann"' in page) == (True, True)
+    (mapping,) = re.findall(r'name="mapping" value="([^"]+)"', page)
+    carol.post(address(job, "start/"), {"action": "check", "mapping": html.unescape(mapping)})
+    jobs.run_waiting()
+    assert 'value="ann"' in text(carol, address(job)), "it is kept with the job"
+    carol.post(address(job, "start/"), {"action": "import", "mapping": html.unescape(mapping)})
+    jobs.run_waiting()
+    job.refresh_from_db()
+    assert (job.ratings_added, job.rejected) == (1, 0)
+    named = {**row, "user_id": "ann"}
+    assert 'name="rated_by"' not in text(carol, address(uploaded(project, json_lines(named).getvalue())))
 
 
 def test_values_are_shown_before_columns_are_chosen(project: Project, carol: Client) -> None:

@@ -15,18 +15,20 @@ from django.test.utils import CaptureQueriesContext
 
 from annotator.background import heartbeats, messages
 from annotator.background.heartbeats import NoWorker, QueueHealth
+from annotator.db.clock import database_now
 from annotator.importing import batches, import_rows, jobs, samples, withdrawal
 from annotator.importing.jobs import AlreadyEnded, EmptyFile, NotStartable, TooManyFiles, uploads, work
-from annotator.importing.mappings import MissingColumn, read_mapping
-from annotator.models import AuditEntry, Import, ImportJob, Project, Task, User
+from annotator.importing.mappings import MissingColumn, mapping_of_text, read_mapping
+from annotator.models import AuditEntry, Import, ImportJob, Project, Rubric, Task, User
 from annotator.projects import archive
 from annotator.projects.archive import Archived
 from annotator.storage import artifacts, disk_space
 from annotator.storage.disk_space import DiskNearlyFull
-from tests.builders import NOW, json_lines, label_row, make_member, make_project, make_user, task_row
+from tests.builders import ATTRIBUTES, NOW, json_lines, label_row, make_member, make_project, make_user, task_row
 from tests.celery_workers import wait_for, worker
 from tests.shared_data import needs_shared, shared
 
+ROOT = Path(__file__).parents[3]
 State = ImportJob.State
 PAIR = read_mapping({"prompt": "question", "responses": [{"text": "answer_1"}, {"text": "answer_2"}]})
 
@@ -107,6 +109,19 @@ def test_postgresql_looks_at_the_tables_that_a_job_has_filled(
     (look,) = [query["sql"] for query in queries.captured_queries if query["sql"].startswith("ANALYZE")]
     assert '"annotator_task"' in look
     assert ('"annotator_label"' in look) is have_answers
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_the_name_of_who_rated_goes_with_the_file(project: Project, dry_run: bool) -> None:
+    row = {"id": "t-1", "label_annotations": {key: {"scale_3": "3"} for key in ATTRIBUTES}}
+    mapping = read_mapping({"rated_by": "ann", "fitting_only": True})
+    job = worked(started(project, lines(task_row("t-1", responses=1), row), mapping=mapping, dry_run=dry_run))
+    jobs.sweep(now=database_now())
+    job.refresh_from_db()
+    assert job.mapping == {"fitting_only": True} | ({"rated_by": "ann"} if dry_run else {})
+    jobs.sweep(now=database_now() + 2 * ImportJob.FILE_KEPT)
+    job.refresh_from_db()
+    assert job.mapping == {"fitting_only": True}
 
 
 def test_each_step_is_in_the_audit(project: Project) -> None:
@@ -601,17 +616,41 @@ def test_a_job_that_ended_is_forgotten_after_a_month(project: Project) -> None:
     "name",
     [
         pytest.param(name, marks=needs_shared(name))
-        for name in ("oasst_tasks.jsonl", "rewardbench_rows.jsonl", "llm_judge_ratings.jsonl", "span_feedback.jsonl")
+        for name in (
+            *("oasst_tasks.jsonl", "rewardbench_rows.jsonl", "llm_judge_ratings.jsonl", "span_feedback.jsonl"),
+            *("hh_pairs_train.jsonl.gz", "hh_pairs_dev.jsonl.gz", "summeval_expert_ratings.csv.gz", "pii_texts.jsonl"),
+        )
     ],
 )
-def test_a_job_comes_to_what_a_call_comes_to(project: Project, name: str) -> None:
-    content = shared(name).read_bytes()
-    job = worked(started(project, content))
-    called = import_rows(make_project("other"), io.BytesIO(content), now=NOW)
-    assert (*counts(job), job.ratings_added) == (
+def test_a_job_comes_to_what_a_call_comes_to(db: None, name: str) -> None:
+    content, mapping = shared(name).read_bytes(), MAPPINGS.get(name)
+    by_job, by_call = (_project_for(name, slug, content) for slug in ("job", "call"))
+    job = worked(started(by_job, content, mapping=mapping))
+    called = import_rows(by_call, io.BytesIO(content), now=NOW, mapping=mapping)
+    assert (*counts(job), job.ratings_added, job.notes) == (
         called.created,
         called.existing,
         called.rejected_total,
         called.ratings_added,
+        called.noted.as_json(),
     )
     assert job.error == ""
+    assert job.created or job.ratings_added
+
+
+MAPPINGS = {"pii_texts.jsonl": mapping_of_text((ROOT / "examples/mappings/texts.json").read_bytes())}
+SUMMEVAL = ("coherence", "consistency", "fluency", "relevance")
+
+
+def _project_for(name: str, slug: str, content: bytes) -> Project:
+    """A project for the file; the scores of SummEval are of tasks that have to be there."""
+    if not name.startswith("summeval"):
+        return make_project(slug)
+    rubric = Rubric.objects.create(key=slug, name=slug)
+    for place, key in enumerate(SUMMEVAL):
+        rubric.attributes.create(key=key, name=key, description=key, levels=["x"] * 5, position=place)
+    project = Project.objects.create(slug=slug, name=slug, rubric=rubric, spread_attribute="coherence")
+    names = dict.fromkeys(line.partition(",")[0] for line in gzip.decompress(content).decode().splitlines()[1:])
+    rows = json_lines(*(task_row(one, prompt=one, responses=1) for one in names))
+    assert import_rows(project, rows, now=NOW).rejected == []
+    return project

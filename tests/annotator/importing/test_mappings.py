@@ -12,10 +12,10 @@ from rest_framework.test import APIClient
 
 from annotator.importing import ImportResult, import_rows, kept_mappings
 from annotator.importing.field_checks import BadRow
+from annotator.importing.guessed_mappings import guessed
 from annotator.importing.judgement_columns import BadMapping
 from annotator.importing.mappings import (
     MissingColumn,
-    guessed,
     mapping_of_text,
     own_row,
     read_mapping,
@@ -30,7 +30,8 @@ from annotator.models import (
     Response,
     Task,
 )
-from tests.builders import ATTRIBUTES, NOW
+from tests.builders import ATTRIBUTES, NOW, json_lines, task_row
+from tests.builders import imported as imported_tasks
 from tests.conftest import Cast
 
 PAIR = {"prompt": "question", "responses": [{"text": "answer_1"}, {"text": "answer_2"}]}
@@ -191,6 +192,14 @@ def test_a_project_keeps_mappings_by_name(project: Project, cast: Cast) -> None:
     assert list(kinds) == ["import_mapping.kept", "import_mapping.kept", "import_mapping.deleted"]
 
 
+def test_a_name_of_a_rater_is_not_kept(project: Project) -> None:
+    row = kept_mappings.keep(project, "ours", read_mapping({**PAIR, "rated_by": "ann"}), by=None)
+    assert row.columns == read_mapping(PAIR).as_json()
+    for nothing in ({"rated_by": "ann"}, {"fitting_only": False}):
+        with pytest.raises(BadMapping, match="nothing to keep"):
+            kept_mappings.keep(project, "ours", read_mapping(nothing), by=None)
+
+
 @pytest.mark.parametrize("name", ["", "   ", "x" * 101, "{a}", "a/b", "a\0b", "a\u202eb"])
 def test_a_name_that_is_not_right_is_refused(project: Project, name: str) -> None:
     with pytest.raises(BadMapping, match="name: Write"):
@@ -237,6 +246,60 @@ def test_the_command_imports_by_a_file(project: Project, tmp_path: Path, capsys:
     for name, wrong in ((mapping, "one response"), (tmp_path / "none.json", "cannot be read")):
         with pytest.raises(CommandError, match=wrong):
             call_command("import_tasks", "talk", str(rows), "--mapping", str(name))
+
+
+ONE_PERSON: list[dict[str, Any]] = [
+    {"id": "t-1", "label_annotations": {key: {"scale_3": "3"} for key in ATTRIBUTES}},
+    *({"item": "t-2", "attribute": key, "value": 3} for key in ATTRIBUTES),
+]
+
+
+@pytest.mark.parametrize("door", ["call", "REST", "command"])
+def test_every_door_takes_the_name_of_who_rated_a_file(
+    project: Project, cast: Cast, as_user: Any, tmp_path: Path, door: str
+) -> None:
+    imported_tasks(project, task_row("t-1", responses=1), task_row("t-2", responses=1))
+    content, mapping = json_lines(*ONE_PERSON).getvalue(), {"rated_by": "ann"}
+    if door == "call":
+        import_rows(project, io.BytesIO(content), now=NOW, mapping=read_mapping(mapping))
+    elif door == "REST":
+        query = urlencode({"mapping": json.dumps(mapping)})
+        address = f"/api/v1/projects/talk/import/?{query}"
+        as_user(cast.carol).generic("POST", address, content, content_type="application/x-ndjson")
+    else:
+        for name, data in (("rows.jsonl", content), ("mapping.json", json.dumps(mapping).encode())):
+            (tmp_path / name).write_bytes(data)
+        call_command("import_tasks", "talk", str(tmp_path / "rows.jsonl"), "--mapping", str(tmp_path / "mapping.json"))
+    named = {**ONE_PERSON[0], "id": "t-2", "user_id": "ann"}
+    assert imported_tasks(project, named).ratings_added == 0, "the same person has said the same of it"
+    assert Annotation.objects.count() == 2
+    assert "ann" not in ImportedRater.objects.get().user.username
+
+
+def test_scores_of_columns_are_those_of_the_person_of_the_file(project: Project) -> None:
+    scores = {key: f"{key}_1" for key in ATTRIBUTES}
+    row = {**ANSWERS, **{f"{key}_1": 3 for key in ATTRIBUTES}}
+    responses = [{"text": "a.0.said", "scores": scores}, {"text": "a.1.said"}]
+    assert voted(project, row, responses=responses, rated_by="ann").rejected == []
+    assert ImportedRater.objects.get().place.startswith("person-")
+
+
+# Languages -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("words", "code"), [("de", "de"), ("German", "de"), ("pt-BR", "pt-br")])
+def test_a_mapped_language_is_not_metadata_as_well(project: Project, words: str, code: str) -> None:
+    assert voted(project, {**ANSWERS, "tongue": words}, language="tongue", rest="ignored").notes == []
+    task = Task.objects.get()
+    assert (task.language, task.metadata) == (code, {})
+    Task.objects.update(metadata={"lang": words})  # as earlier versions stored it
+    assert voted(project, {**ANSWERS, "tongue": words}, language="tongue", rest="ignored").notes == []
+
+
+def test_a_mapped_language_that_is_not_known_is_told_and_kept(project: Project) -> None:
+    (note, _) = voted(project, {**ANSWERS, "tongue": "Deutsch"}, language="tongue", rest="ignored").notes
+    assert "These languages are not known, so their tasks are of no language: “Deutsch”." in note.text
+    assert Task.objects.get().metadata == {"lang": "Deutsch"}
 
 
 # What people said ------------------------------------------------------------------------------------------

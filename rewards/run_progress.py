@@ -15,6 +15,7 @@ from rewards.models import RunKind, RunState, TrainingRun
 FEWEST_STEPS = 3
 """Steps before which nothing is said about the time that is left: the first ones are slow."""
 POINTS_DRAWN = 120
+MEASURED = "measured_loss"
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,9 @@ def _whole(value: Any) -> int:
 
 def losses_chart(losses: Sequence[Mapping[str, Any]]) -> Chart | None:
     """Returns the loss by step, each stage with lines of its own; None before there are two points."""
-    points = [event for event in losses if "step" in event and ("loss" in event or "validation_loss" in event)]
+    points = [
+        _as_measured(event) for event in losses if "step" in event and ("loss" in event or "validation_loss" in event)
+    ]
     steps = sorted({_whole(event["step"]) for event in points})
     if len(steps) < 2:
         return None
@@ -137,7 +140,11 @@ def losses_chart(losses: Sequence[Mapping[str, Any]]) -> Chart | None:
     for stage in stages:
         in_stage = [event for event in points if str(event.get("stage", "")) == stage]
         prefix = f"{stage}: " if len(stages) > 1 and stage else ""
-        for key, title in (("loss", _("training loss")), ("validation_loss", _("loss on the dev part"))):
+        for key, title in (
+            ("loss", _("training loss")),
+            ("validation_loss", _("loss on the dev part")),
+            (MEASURED, _("loss on the measured part")),
+        ):
             values = _by_place(in_stage, key, places)
             if any(value is not None for value in values):
                 series.append(Series(prefix + title, values))
@@ -151,9 +158,18 @@ def losses_chart(losses: Sequence[Mapping[str, Any]]) -> Chart | None:
         value_label=_("Loss"),
         note=_(
             "Lower is better. The dev part consists of training prompts that are kept aside to choose the best step."
-        ),
+        )
+        if any("validation_loss" in event for event in points)
+        else _("Lower is better."),
         digits=4,
     )
+
+
+def _as_measured(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the event; the loss at the end of an alignment's epoch is not of the training rows, and is named so."""
+    if event.get("event") != "epoch" or "loss" not in event:
+        return event
+    return {**{name: value for name, value in event.items() if name != "loss"}, MEASURED: event["loss"]}
 
 
 def _thinned(steps: Sequence[int]) -> list[int]:

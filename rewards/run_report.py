@@ -399,7 +399,9 @@ def losses(events: Sequence[Mapping[str, Any]]) -> str:
     for place, stage in enumerate(stages):
         in_stage = [event for event in events if event.get("stage", "") == stage]
         title = f"{stage}: " if stage else ""
-        lines.append(_line(title + _("training loss"), in_stage, "loss", BLUES[place % len(BLUES)]))
+        # The loss at the end of an alignment's epoch is that of its measured part.
+        taken = [event for event in in_stage if event.get("event") != "epoch"]
+        lines.append(_line(title + _("training loss"), taken, "loss", BLUES[place % len(BLUES)]))
         dev = _line(title + _("loss on the dev part"), in_stage, "validation_loss", AMBERS[place % len(AMBERS)])
         lines.append({**dev, "pointStyle": "circle", "pointRadius": 3})
     return json.dumps({"datasets": [line for line in lines if line["data"]]})

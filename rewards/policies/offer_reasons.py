@@ -10,6 +10,10 @@ NO_PROMPTS = gettext_noop(
     "needed."
 )
 NOT_NUMBERS = gettext_noop("Refused: some of the champion's rewards are not numbers.")
+SAME = gettext_noop(
+    "Refused: on all %(prompts)s prompts its answers are worth as much as those of its base. It has hardly learnt "
+    "anything: give it more epochs, or a higher learning rate."
+)
 BETTER = gettext_noop(
     "Offered: on %(prompts)s prompts the champion prefers its answers to those of its base in %(rate)s per cent, and "
     "the interval begins at %(low)s per cent, above a draw at 50."
@@ -25,7 +29,7 @@ WORSE = gettext_noop(
 BY_HAND = gettext_noop("Offered by hand. %(before)s")
 
 # The one that holds another comes first.
-REASONS = (BY_HAND, NO_CHAMPION, NO_PROMPTS, NOT_NUMBERS, BETTER, MAY_BE_CHANCE, WORSE)
+REASONS = (BY_HAND, NO_CHAMPION, NO_PROMPTS, NOT_NUMBERS, SAME, BETTER, MAY_BE_CHANCE, WORSE)
 
 
 def in_words(reason: str) -> str:

@@ -40,6 +40,8 @@ def decide(judgement: Mapping[str, Any]) -> Decision:
     rate, interval = judgement["win_rate"], judgement["win_rate_interval"]
     if not all(math.isfinite(value) for value in judgement["reward"].values()):
         return Decision(Policy.State.REFUSED, offer_reasons.NOT_NUMBERS)
+    if judgement["ties"] == judgement["prompts"]:
+        return Decision(Policy.State.REFUSED, offer_reasons.SAME % {"prompts": judgement["prompts"]})
     low = interval[0] if interval else 0.0
     words = {"rate": f"{100 * rate:.1f}", "prompts": judgement["prompts"], "low": f"{100 * low:.1f}"}
     if low > EVEN:

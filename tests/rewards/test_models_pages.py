@@ -629,6 +629,13 @@ def test_the_losses_are_thinned_and_each_stage_has_its_line() -> None:
     assert {value for value in chart.series[0].values if value is not None} == {1.0}
     assert chart.series[2].values[-1] == 3.0
     assert run_progress.losses_chart(events[:1]) is None
+    of_policy = [*events[:2], {"event": "epoch", "step": 2, "loss": 3.0}]
+    aligned = run_progress.losses_chart([{**event, "stage": ""} for event in of_policy])
+    assert aligned
+    assert [(series.name, series.values) for series in aligned.series] == [
+        ("training loss", [1.0, 1.0]),
+        ("loss on the measured part", [None, 3.0]),
+    ]
 
 
 ALIGNED = "The policy is aligned. It and its base answer held-out prompts"

@@ -20,7 +20,7 @@ from tests.rewards.policies.snapshots import make_policy, make_snapshot
 
 def judgement(rate: float, low: float, **more: Any) -> Mapping[str, Any]:
     rewards = {"reward": {"policy": 2.0, "base": 1.0}}
-    return {"win_rate": rate, "win_rate_interval": [low, 1.0], "prompts": 80, **rewards, **more}
+    return {"win_rate": rate, "win_rate_interval": [low, 1.0], "prompts": 80, "ties": 0, **rewards, **more}
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,11 @@ def test_a_policy_is_offered_if_its_interval_lies_above_a_draw(rate: float, low:
     decision = offers.decide(judgement(rate, low))
     assert decision.state == state
     assert says in decision.reason
+
+
+def test_a_policy_that_answers_as_its_base_does_is_told_so() -> None:
+    decision = offers.decide(judgement(0.5, 0.5, ties=80))
+    assert (decision.state, decision.reason) == ("refused", offer_reasons.SAME % {"prompts": 80})
 
 
 def test_without_an_interval_nothing_is_offered() -> None:

@@ -75,12 +75,16 @@ def figures(policy: Policy) -> Iterator[Figure]:
 def measured(run: TrainingRun) -> list[Figure]:
     """Returns what the aligner measured of the policy in a run: on which rows, and how often it is right there."""
     rows, held_out = run.metrics.get("rows"), run.metrics.get("held_out") or {}
+    parts = run.metrics.get("data") or {}
     shown: list[Figure] = []
     if rows:
         every = _("of %(number)s tasks") % {"number": number(rows["tasks"], 0)}
-        shown.append(Figure(_("Rows to learn from"), number(rows["rows"], 0), every))
+        learnt = (parts.get("train") or rows)["rows"]
+        shown.append(Figure(_("Rows to learn from"), number(learnt, 0), every))
     if held_out.get("loss") is not None:
-        shown.append(Figure(_("Loss on the measured part"), number(held_out["loss"], 4)))
+        aside = number((parts.get("held_out") or {}).get("rows") or held_out.get("examples") or 0, 0)
+        note = _("Rows that were kept aside and not learnt: %(rows)s.") % {"rows": aside}
+        shown.append(Figure(_("Loss on the measured part"), number(held_out["loss"], 4), note=note))
     if held_out.get("reward_accuracy") is not None:
         interval = (held_out.get("intervals") or {}).get("accuracy")
         share = percent(held_out["reward_accuracy"], 1)

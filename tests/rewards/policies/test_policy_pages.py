@@ -11,7 +11,7 @@ from annotator.background import heartbeats
 from annotator.background.heartbeats import QueueHealth
 from annotator.models import Project
 from rewards.models import Policy, RunKind, RunState, TrainingRun
-from rewards.policies import offer_reasons
+from rewards.policies import offer_reasons, policy_report
 from tests.builders import NOW, imported, label_row
 from tests.conftest import Cast
 from tests.rewards.policies.snapshots import JUDGEMENT, make_policy, make_snapshot
@@ -135,6 +135,17 @@ def test_a_run_shows_what_it_does_or_what_came_of_it(carol: Client, project: Pro
         RunState.DONE: "the project has no champion yet",
     }
     assert said[state] in page
+
+
+def test_a_run_tells_what_was_learnt_from_what_was_kept_aside(project: Project) -> None:
+    metrics = {
+        "rows": {"tasks": 34, "rows": 33, "left_out": {"ties": 1}},
+        "data": {"train": {"rows": 30}, "held_out": {"rows": 3}},
+        "held_out": {"loss": 0.27, "examples": 3},
+    }
+    learnt, measured = policy_report.measured(TrainingRun(project=project, metrics=metrics))
+    assert (learnt.value, learnt.interval) == ("30", "of 34 tasks")
+    assert measured.note == "Rows that were kept aside and not learnt: 3."
 
 
 def test_runs_of_policies_are_not_listed_among_those_of_reward_models(carol: Client, project: Project) -> None:

@@ -15,10 +15,10 @@ from annotator.importing.mappings import (
     KEPT,
     LONGEST_COLUMN,
     ColumnMapping,
-    is_there,
     mapping_of_text,
     read_mapping,
 )
+from annotator.importing.nested_columns import is_there
 
 OWN_FIELDS = ("prompt", "messages", "id", "language", "priority", "metadata")
 SENT = "mapped"

@@ -6,7 +6,7 @@ REST and the command read it with `read_mapping`, and a project keeps mappings b
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
 from typing import Any
@@ -24,6 +24,7 @@ from annotator.importing.judgement_columns import (
     read_scores,
     read_votes,
 )
+from annotator.importing.nested_columns import cell, is_there, of_json, unnamed
 from annotator.importing.prompts import messages_from_prompt
 from annotator.importing.rows import Rules
 from annotator.importing.sources import MOST_COLUMNS, RawRow
@@ -264,11 +265,6 @@ def columns_of(rows: Sequence[RawRow]) -> list[str]:
     return [str(name) for name in islice(names, MOST_COLUMNS)]
 
 
-def is_there(name: str, columns: Collection[str]) -> bool:
-    """Returns whether a file of these columns has the one of this name, or the one into which the name reaches."""
-    return name in columns or name.partition(".")[0] in columns
-
-
 def require_columns(mapping: ColumnMapping, columns: Sequence[str]) -> None:
     """Raises MissingColumn unless the columns, which are empty if no row could be read, include the mapping's."""
     missing = [name for name in mapping.columns() if not is_there(name, columns)]
@@ -328,29 +324,13 @@ def _own_response(values: Mapping[str, Any], columns: ResponseColumns, mapping: 
 
 
 def _text(values: Mapping[str, Any], column: str) -> str:
-    return storable_text(_cell(values, column), column)
-
-
-def _cell(values: Mapping[str, Any], column: str) -> Any:
-    """Returns the value of a column, or of a field inside it, such as `data.prompt` or `answers.0`. Raises BadRow."""
-    if column in values:
-        return values[column]
-    value: Any = values
-    for name in column.split("."):
-        value = _of_json(value)
-        if isinstance(value, list) and name.isdecimal() and int(name[:9]) < len(value):
-            value = value[int(name)]
-        elif isinstance(value, Mapping) and name in value:
-            value = value[name]
-        else:
-            raise BadRow(f"the column {column} is missing", column)
-    return value
+    return storable_text(cell(values, column), column)
 
 
 def _optional(values: Mapping[str, Any], column: str) -> Any:
     """Returns the value, or None where the row has none or an empty one."""
     try:
-        value = _cell(values, column) if column else None
+        value = cell(values, column) if column else None
     except BadRow:
         return None
     return None if isinstance(value, str) and not value.strip() else value
@@ -366,23 +346,12 @@ def _messages(values: Mapping[str, Any], mapping: ColumnMapping) -> Any:
         return [{"role": "user", "content": mapping.prompt_text}]
     if mapping.prompt:
         return messages_from_prompt(_text(values, mapping.prompt))
-    return _of_json(_cell(values, mapping.messages))
+    return of_json(cell(values, mapping.messages))
 
 
 def _metadata(values: Mapping[str, Any], mapping: ColumnMapping) -> Any:
-    named = set(mapping.columns())
-    rest = {key: value for key, value in values.items() if key not in named} if mapping.rest == KEPT else {}
-    own = _of_json(_optional(values, mapping.metadata))
+    rest = unnamed(values, set(mapping.columns())) if mapping.rest == KEPT else {}
+    own = of_json(_optional(values, mapping.metadata))
     if own is None:
         return rest
     return {**rest, **own} if isinstance(own, dict) else own
-
-
-def _of_json(value: Any) -> Any:
-    """Reads a list or an object that is JSON text in a cell. Any other value stays, and later checks judge it."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-    return value

@@ -32,10 +32,10 @@ from annotator.importing.layouts.ratings import NO_RATER, names_nobody, person_o
 from annotator.importing.mappings import (
     ColumnMapping,
     fitting_only,
-    is_there,
     mapping_of_text,
     read_mapping,
 )
+from annotator.importing.nested_columns import is_there
 from annotator.importing.notes import Notes
 from annotator.models import Import, ImportJob, ImportMapping, Project
 from annotator.refusals import Refusal

@@ -318,6 +318,14 @@ def test_a_name_with_points_reaches_into_a_column(project: Project) -> None:
     assert [response.text for response in Response.objects.order_by("position")] == ["7", "8"]
 
 
+def test_what_names_reach_of_a_column_is_not_metadata_as_well(project: Project) -> None:
+    assert voted(project, ANSWERS).notes == []
+    row = {"q": "Name another.", "a": json.dumps([{"said": "11", "by": "us"}, {"said": "12"}, "13"]), "b": None}
+    assert voted(project, row).rejected == []
+    said = [task.metadata for task in Task.objects.order_by("pk")]
+    assert said == [{}, {"a": [{"by": "us"}, "13"], "b": None}]
+
+
 def test_columns_of_votes_become_those_of_people(project: Project) -> None:
     names = ("annotator1", "annotator2", "annotator3")
     row = ANSWERS | dict(zip(names, (1, 2.0, 0), strict=True))

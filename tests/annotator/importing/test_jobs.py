@@ -624,6 +624,8 @@ def test_a_job_that_ended_is_forgotten_after_a_month(project: Project) -> None:
 )
 def test_a_job_comes_to_what_a_call_comes_to(db: None, name: str) -> None:
     content, mapping = shared(name).read_bytes(), MAPPINGS.get(name)
+    if name.startswith("summeval"):  # its rows of 120 items: all of them take twenty seconds
+        content = gzip.compress(b"".join(gzip.decompress(content).splitlines(keepends=True)[: 1 + 120 * 4 * 3]))
     by_job, by_call = (_project_for(name, slug, content) for slug in ("job", "call"))
     job = worked(started(by_job, content, mapping=mapping))
     called = import_rows(by_call, io.BytesIO(content), now=NOW, mapping=mapping)

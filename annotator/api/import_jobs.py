@@ -36,7 +36,6 @@ from annotator.importing import hub, jobs, kept_mappings, samples
 from annotator.importing.guessed_mappings import guessed
 from annotator.importing.job_errors import errors_csv
 from annotator.importing.kept_mappings import mapping_named
-from annotator.importing.layouts.ratings import person_of
 from annotator.importing.mappings import ColumnMapping, fitting_only, read_mapping
 from annotator.importing.notes import Notes
 from annotator.models import ImportJob, ImportJobError, ImportMapping, Project
@@ -234,7 +233,7 @@ class PreviewOfImportJob(APIView):
         job = _managed_job(request, slug, job_id)
         sample = jobs.sample_of(job)
         mapping = wanted_mapping(request, job.project)
-        shown = samples.preview(job.project, sample, mapping, person=person_of(job.hub))
+        shown = samples.preview(job.project, sample, mapping, person=jobs.person_of_file(job))
         values = {
             "columns": sample.columns,
             "layout": shown.layout,

@@ -28,7 +28,7 @@ from annotator.importing import jobs, kept_mappings, samples, take_back, withdra
 from annotator.importing.guessed_mappings import guessed
 from annotator.importing.job_errors import errors_csv
 from annotator.importing.judgement_columns import BadMapping
-from annotator.importing.layouts.ratings import NO_RATER, names_nobody, person_of
+from annotator.importing.layouts.ratings import NO_RATER, names_nobody
 from annotator.importing.mappings import (
     ColumnMapping,
     fitting_only,
@@ -179,7 +179,7 @@ def _preview(request: HttpRequest, job: ImportJob) -> dict[str, Any]:
     sample = jobs.sample_of(job)
     kept = list(ImportMapping.objects.filter(project=job.project))
     form, mapping = _mapping(request, job, sample, kept)
-    preview = partial(samples.preview, job.project, sample, person=person_of(job.hub))
+    preview = partial(samples.preview, job.project, sample, person=jobs.person_of_file(job))
     try:
         shown = preview(fitting_only(mapping))
     except BadMapping as missing:  # a kept mapping for another file
@@ -235,7 +235,7 @@ def _of_answers(
     """Returns what the page says of ratings in the file: what does not fit, questions that nothing reads, who rated."""
     attributes = job.project.attributes_for()
     chosen, rated_by = (mapping.questions, mapping.rated_by) if mapping else ({}, "")
-    is_nobodys = names_nobody(shown.layout, sample.columns) and not person_of(job.hub)
+    is_nobodys = names_nobody(shown.layout, sample.columns) and not jobs.person_of_file(job)
     known = {attribute.key for attribute in attributes}
     unread = shown.unread_questions()
     questions = dict.fromkeys([*chosen, *(name for name in unread if name not in known)])

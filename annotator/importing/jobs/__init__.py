@@ -6,7 +6,7 @@ worked on while the lock is free has lost its worker, and goes on behind the las
 """
 
 from annotator.importing.jobs.fetching import request_from_hub
-from annotator.importing.jobs.files import EmptyFile
+from annotator.importing.jobs.files import EmptyFile, person_of_file
 from annotator.importing.jobs.leftovers import KEPT, sweep
 from annotator.importing.jobs.uploads import (
     AlreadyEnded,
@@ -28,6 +28,7 @@ __all__ = [
     "NotStartable",
     "TooManyFiles",
     "cancel",
+    "person_of_file",
     "request",
     "request_from_hub",
     "run_waiting",

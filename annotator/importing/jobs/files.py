@@ -7,6 +7,8 @@ from pathlib import Path
 
 from django.utils.translation import gettext as _
 
+from annotator.importing import hub
+from annotator.importing.layouts.ratings import person_of
 from annotator.models import ImportJob
 from annotator.refusals import Refusal
 from annotator.storage import disk_space
@@ -42,6 +44,11 @@ def file_of(job: ImportJob) -> Path:
 
 def sample_file_of(job: ImportJob) -> Path:
     return job.directory() / "sample.json"
+
+
+def person_of_file(job: ImportJob) -> str:
+    """Returns whose ratings the job's file holds, if its folder on the Hub says so."""
+    return person_of(hub.parsed(job.hub).path) if job.hub else ""
 
 
 def remove_files(job: ImportJob) -> None:

@@ -19,9 +19,8 @@ from annotator.importing.batches import record, write_batches
 from annotator.importing.expansion_limits import Incoming
 from annotator.importing.garbage import few_garbage_collections
 from annotator.importing.jobs import fetching
-from annotator.importing.jobs.files import file_of, remove_files
+from annotator.importing.jobs.files import file_of, person_of_file, remove_files
 from annotator.importing.jobs.uploads import NotStartable
-from annotator.importing.layouts.ratings import person_of
 from annotator.importing.mappings import read_mapping
 from annotator.importing.notes import Notes
 from annotator.importing.results import Batch, ImportResult, Journal
@@ -159,7 +158,7 @@ def _import(job: ImportJob) -> None:
             now=now,
             mapping=mapping,
             import_row=import_row,
-            person=person_of(job.hub),
+            person=person_of_file(job),
             journal=_Progress(job),
         )
 

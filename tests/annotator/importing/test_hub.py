@@ -16,8 +16,10 @@ from annotator.background.heartbeats import QueueHealth
 from annotator.importing import jobs
 from annotator.importing.jobs import uploads
 from annotator.models import ImportJob, Project, Task
+from tests import builders
+from tests.builders import ATTRIBUTES, json_lines, task_row
 from tests.conftest import Cast
-from tests.hub import SHA, Hub, served_hub
+from tests.hub import FILES, SHA, Hub, served_hub
 
 
 @pytest.fixture
@@ -111,6 +113,27 @@ def test_a_fetched_file_is_looked_at_before_it_is_imported(cast: Cast, client: C
     jobs.start(job, dry_run=False, mapping=None)
     jobs.run_waiting()
     assert [task.external_id for task in Task.objects.all()] == ["t-2"]
+
+
+@pytest.mark.usefixtures("hub")
+def test_files_of_one_person_are_theirs_by_their_folders(
+    project: Project, carol: Any, client: Client, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builders.imported(project, task_row("t-1", responses=1))
+    row = json_lines({"id": "t-1", "label_annotations": {key: {"scale_3": "3"} for key in ATTRIBUTES}}).getvalue()
+    for folder in ("out/ann/", "out/bea/", ""):
+        monkeypatch.setitem(FILES, f"{folder}annotated_instances.jsonl", row)
+    for name in ("out", "annotated_instances.jsonl"):
+        carol.post(f"{JOBS}?hub=ours/rows/{name}&start=0")
+    jobs.run_waiting()
+    client.force_login(cast.carol)
+    for job in ImportJob.objects.order_by("hub"):
+        shown = client.get(f"/projects/talk/data/imports/{job.pk}/").content.decode()
+        assert ('name="rated_by"' in shown) == ("/out/" not in job.hub)
+        jobs.start(job, dry_run=False, mapping=None)
+    jobs.run_waiting()
+    ended = ImportJob.objects.order_by("hub").values_list("ratings_added", "rejected")
+    assert list(ended) == [(0, 1), (1, 0), (1, 0)]
 
 
 @pytest.mark.usefixtures("hub")

@@ -330,6 +330,7 @@ def test_a_kept_mapping_is_sent_again_whole(project: Project, carol: Client) -> 
     assert in_force(changed).judgements() == ["v", "a.0.h"], "scores belong to the column of a text"
     alone = text(carol, address(job), data=sent_again(again) | {"text_1": ""})
     assert ("Only tasks of two responses have votes." in alone, 'name="action"' in alone) == (True, False)
+    assert "?own=1" in alone, "nobody has to guess how to begin anew"
 
 
 @pytest.mark.parametrize("more", ["{", "[1]", "7", '{"prompt": "q"}', '{"prompt": 7, "responses": [{"text": "a"}]}'])

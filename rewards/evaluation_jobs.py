@@ -28,6 +28,7 @@ from annotator.storage import artifacts, disk_space
 from annotator.storage.hidden_paths import without_places
 from rewards import evaluation
 from rewards.models import EvaluationJob, RewardModel
+from rewards.trainer_process import events_in
 
 MOST_WAITING = 20
 """The unfinished jobs that a project may have: each holds a file on the disk."""
@@ -136,7 +137,7 @@ def work(job_id: int) -> None:
         return
     try:
         with fitness.blamed(["train"]):
-            file, folder = _file_of(job), job.directory() / f"attempt-{job.attempt}"
+            file, folder = _file_of(job), _folder(job)
             folder.mkdir(exist_ok=True)
             metrics = evaluation.measured(job.reward_model, str(file), folder=folder, beat=partial(_beat, job))
         _finish(job, metrics)
@@ -175,6 +176,10 @@ def _file_of(job: EvaluationJob) -> Path:
     return file
 
 
+def _folder(job: EvaluationJob) -> Path:
+    return job.directory() / f"attempt-{job.attempt}"
+
+
 def _owned(job: EvaluationJob) -> QuerySet[EvaluationJob]:
     return EvaluationJob.objects.filter(pk=job.pk, attempt=job.attempt, state=EvaluationJob.State.WORKING)
 
@@ -183,7 +188,8 @@ def _owned(job: EvaluationJob) -> QuerySet[EvaluationJob]:
 def _beat(job: EvaluationJob) -> None:
     if heartbeats.stopping.is_set():
         raise _PutDown
-    if not _owned(job).update(heartbeat_at=database_now()):
+    newest = (events_in(_folder(job)) or [{}])[-1]
+    if not _owned(job).update(heartbeat_at=database_now(), progress=newest):
         raise _LostJob
 
 

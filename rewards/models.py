@@ -407,6 +407,7 @@ class EvaluationJob(models.Model):
     state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
     attempt = models.PositiveSmallIntegerField(default=0)
     heartbeat_at = models.DateTimeField(null=True)
+    progress = models.JSONField(default=dict, blank=True, help_text="the newest event of the process that measures")
     error = models.TextField(blank=True)
     evaluation = models.ForeignKey(Evaluation, on_delete=models.SET_NULL, null=True, related_name="jobs")
     created_at = models.DateTimeField(auto_now_add=True)

@@ -105,8 +105,17 @@ def _counted(run: TrainingRun, event: Mapping[str, Any], sentence: str = "") -> 
         text = _("%(done)s of %(total)s examples (%(share)s).")
     else:
         text = _("%(done)s of %(total)s responses (%(share)s).")
-    counted = text % {"done": number(done, 0), "total": number(total, 0), "share": percent(done / total, 0)}
-    return Progress(sentence or sentences[name], done, total, counted=counted)
+    return Progress(sentence or sentences[name], done, total, counted=_of_total(text, done, total))
+
+
+def responses_done(event: Mapping[str, Any]) -> str:
+    """Returns how many responses are done in an event that comes for each per cent; empty for others."""
+    done, total = _whole(event.get("done")), _whole(event.get("total"))
+    return _of_total(_("%(done)s of %(total)s responses (%(share)s)."), done, total) if total else ""
+
+
+def _of_total(text: str, done: int, total: int) -> str:
+    return text % {"done": number(done, 0), "total": number(total, 0), "share": percent(done / total, 0)}
 
 
 def _time_left(losses: Sequence[Mapping[str, Any]], done: int, total: int) -> timedelta | None:

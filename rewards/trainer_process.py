@@ -143,16 +143,23 @@ def _progress(folder: Path) -> dict[str, Any]:
 
     What follows the training in other folders says how far it is, and has no losses: the row keeps those of before.
     """
-    path = folder / "progress.jsonl"
-    if not path.exists():
+    events = events_in(folder)
+    if events is None:
         return {}
-    # The last line may be half-written while we read.
-    events = [event for line in path.read_text(errors="replace").splitlines() if (event := _event(line))]
     losses = [event for event in events if "loss" in event or "validation_loss" in event]
     # The row is written at every heartbeat and read by every page of the run, so it holds a thinned curve.
     stride = max(1, len(losses) // LOSSES_KEPT)
     newest = {"progress": events[-1] if events else {}}
     return {**newest, "losses": losses[::stride]} if losses else newest
+
+
+def events_in(folder: Path) -> list[dict[str, Any]] | None:
+    """Returns what a process of the learning core has told in its folder so far; None where it has not begun."""
+    path = folder / "progress.jsonl"
+    if not path.exists():
+        return None
+    # The last line may be half-written while we read.
+    return [event for line in path.read_text(errors="replace").splitlines() if (event := _event(line))]
 
 
 def _event(line: str) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ from annotator.access import user_of
 from annotator.models import Project, User
 from annotator.refusals import Refusal
 from annotator.web.lane_shares import require_share
-from rewards import evaluation, evaluation_jobs
+from rewards import evaluation, evaluation_jobs, run_progress
 from rewards.access import managed_evaluation, managed_job
 from rewards.models import EvaluationJob, RewardModel
 
@@ -54,7 +54,7 @@ def shown_jobs(user: User, project: Project) -> dict[str, object]:
     return {
         "project": project,
         "manages": access.manages(user, project),
-        "jobs": newest,
+        "jobs": [(job, run_progress.responses_done(job.progress) if job.is_active() else "") for job in newest],
         "under_way": any(job.is_active() for job in newest),
     }
 

@@ -375,6 +375,17 @@ def test_the_part_of_the_page_is_read_again_while_a_job_is_under_way(page: Clien
     assert f"?of={row.pk}" in text
 
 
+def test_a_job_says_how_far_it_is(page: Client, model: RewardModel) -> None:
+    job = sent(model)
+    EvaluationJob.objects.filter(pk=job.pk).update(state=State.WORKING, attempt=1)
+    job.refresh_from_db()
+    (job.directory() / "attempt-1").mkdir()
+    (job.directory() / "attempt-1" / "progress.jsonl").write_text('{"event": "predict", "done": 250, "total": 1000}\n')
+    evaluation_jobs._beat(job)
+    text = page.get("/projects/talk/evaluation-jobs/").content.decode().replace("\N{NO-BREAK SPACE}", " ")
+    assert "250 of 1,000 responses (25 %)." in text
+
+
 def test_the_page_deletes_an_evaluation_that_no_run_made(page: Client, model: RewardModel) -> None:
     row = make_evaluation(model, name="rb2")
     assert "Delete the evaluation of version 1" in page.get("/projects/talk/comparison/").content.decode()

@@ -76,7 +76,7 @@ def _difference(decision: Mapping[str, Any], gain: float, before: float) -> str:
 
 def _consequence(decision: Mapping[str, Any], gain: float) -> str:
     if decision["promote"]:
-        return _("Chance hardly ever does that: the new model may take over.")
+        return _("Chance alone would rarely show that: the new model may take over.")
     if not decision["reason"].startswith(NO_EVIDENCE):
         # Something else holds it back: too few prompts, a constant score, or what has become worse.
         return verdict_reasons.in_words(decision["reason"])

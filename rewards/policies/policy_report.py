@@ -51,7 +51,7 @@ def figures(policy: Policy) -> Iterator[Figure]:
         return
     yield rate
     yield Figure(
-        _("At equal lengths"),
+        _("Length-controlled win rate"),
         percent(judgement["length_controlled"], 1),
         _shares(judgement.get("length_controlled_interval")),
         _("The win rate if both answered at the same length, by a regression on the difference."),

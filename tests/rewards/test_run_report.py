@@ -57,7 +57,7 @@ def breakable(text: str) -> str:
 def test_a_decision_is_two_sentences_for_people() -> None:
     assert in_words() == (
         "On 40 prompts that neither has learnt from, the squared error of the new model is 15.4 % smaller than the "
-        "champion’s. Chance hardly ever does that: the new model may take over."
+        "champion’s. Chance alone would rarely show that: the new model may take over."
     )
     unproved = {"promote": False, "reason": f"{NO_EVIDENCE}: the interval of the gain reaches 0 or below."}
     said = in_words(**unproved, against="predicting the mean", low=-0.1)

@@ -75,7 +75,7 @@ def test_a_policy_says_why_it_is_offered_and_where_it_comes_from(carol: Client, 
     policy = offered_policy(project, judge=make_model(project))
     page = text(carol, f"policies/{policy.pk}/")
     assert "on 80 prompts the champion prefers its answers to those of its base in 64.0 per cent" in page
-    assert "At equal lengths</dt><dd>60.0 %" in page
+    assert "Length-controlled win rate</dt><dd>60.0 %" in page
     assert f"version {policy.judge.version if policy.judge else ''}" in page
     assert "Offer it by hand" not in page
 

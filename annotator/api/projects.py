@@ -81,7 +81,7 @@ class OneProject(Resource, generics.GenericAPIView[Project]):
 
     serializer_class = ProjectSerializer
     queryset = Project.objects.none()
-    live = ("own", "progress")
+    live = ("own", "progress", "warnings")
 
     def rows(self, slug: str) -> Sequence[QuerySet[Any]]:
         """Returns the project, which every change of its settings locks."""
@@ -112,7 +112,8 @@ class OneProject(Resource, generics.GenericAPIView[Project]):
         guidelines = serializer.validated_data.pop("guidelines", "")
         if dry_run:
             preview = project_settings.preview(project, serializer.validated_data)
-            return Response(ProtocolPreviewSerializer(preview).data)
+            then = project_settings.candidate(project, serializer.validated_data)
+            return Response(ProtocolPreviewSerializer(preview, context={"then": then}).data)
         project_settings.change(project, serializer.validated_data, guidelines=guidelines)
         return Response(_as_answered(project, user))
 
@@ -156,7 +157,7 @@ class Archive(generics.GenericAPIView[Project]):
 
 
 def _as_seen_by(user: User, projects: ProjectQuerySet) -> ProjectQuerySet:
-    return projects.as_seen_by(user).select_related("rubric", "figures")
+    return projects.as_seen_by(user).select_related("rubric", "figures").prefetch_related("rubric__attributes")
 
 
 def _as_answered(project: Project, user: User) -> Any:

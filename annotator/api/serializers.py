@@ -18,11 +18,13 @@ from annotator.api.segment_fields import (
     shown_comments,
     shown_scores,
 )
+from annotator.consensus import ProtocolPreview
 from annotator.db.storable_text import shown_name
 from annotator.models import Annotation, Attribute, Membership, Project, Rating, Role, Rubric, Task, User
 from annotator.models.figures import Progress
 from annotator.models.public_ids import response_number
 from annotator.projects.rubrics import RubricText
+from annotator.projects.settings_check import never_met
 
 ASKED = ["preference", "ranking", "confidence", "safe", "feedback", "edit", "domain", "language", "segments"]
 """What a project may ask of an annotator besides the scores."""
@@ -166,6 +168,7 @@ class ProjectSerializer(KnownFields, ModelSerializer[Project]):
     training_config = SettingsField(required=False)
     own = OwnPartSerializer(source="*", read_only=True)
     progress = ProgressSerializer(read_only=True)
+    warnings = serializers.SerializerMethodField(help_text="limits of the spread that no two ratings can exceed")
 
     class Meta:
         model = Project
@@ -214,8 +217,12 @@ class ProjectSerializer(KnownFields, ModelSerializer[Project]):
             "archived_at",
             "own",
             "progress",
+            "warnings",
         ]
         read_only_fields = ["created_at", "archived_at"]
+
+    def get_warnings(self, project: Project) -> list[str]:
+        return never_met(project)
 
     def to_representation(self, instance: Any) -> dict[str, Any]:
         """Returns as much as the caller's role in the project lets them see; rows have to come from `as_seen_by()`."""
@@ -234,7 +241,7 @@ class EffectSerializer(serializers.Serializer[Any]):
 
 
 class ProtocolPreviewSerializer(serializers.Serializer[Any]):
-    """What a change of the protocol would do to the tasks and labels that are there."""
+    """What a change of the protocol would do to the tasks and labels. `then` in the context is the changed project."""
 
     tasks = serializers.IntegerField(help_text="tasks with annotations or leases")
     examined = serializers.IntegerField(help_text="those of them that were read; fewer than `tasks`: a random sample")
@@ -248,6 +255,10 @@ class ProtocolPreviewSerializer(serializers.Serializer[Any]):
     labels_changed = EffectSerializer(help_text="labels whose mean would be another one")
     annotations_before = EffectSerializer(help_text="annotations that open tasks still want")
     annotations_after = EffectSerializer(help_text="annotations that they would still want")
+    warnings = serializers.SerializerMethodField(help_text="limits of the spread that no two ratings could exceed")
+
+    def get_warnings(self, _preview: ProtocolPreview) -> list[str]:
+        return never_met(self.context["then"])
 
 
 ProjectByRole = PolymorphicProxySerializer(

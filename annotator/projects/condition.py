@@ -16,6 +16,7 @@ from annotator.background.heartbeats import QUEUES
 from annotator.db.statements import Statement
 from annotator.models import Project
 from annotator.projects.guidelines import blanks
+from annotator.projects.settings_check import never_met
 from annotator.storage import disk_space
 
 MANY = 1_000
@@ -41,12 +42,13 @@ class Problem(StrEnum):
     NO_TEST = "no_test"
     NO_STREAM = "no_stream"
     NO_GUIDELINES = "no_guidelines"
+    NEVER_MET = "never_met"
     WEBHOOK_ENDED = "webhook_ended"
 
 
 @dataclass(frozen=True)
 class Found:
-    """A problem; `detail` says what it concerns: a queue, an idle worker, the work that fails, the people needed."""
+    """A problem; `detail` says what it concerns: a queue, an idle worker, failing work, the people needed, a limit."""
 
     problem: Problem
     detail: str = ""
@@ -141,6 +143,8 @@ def problems(project: Project, known: Facts) -> Iterator[Found]:
         yield Found(Problem.NO_GUIDELINES)
     if project.gold_every and not known.stream_gold:
         yield Found(Problem.NO_STREAM)
+    for sentence in never_met(project):
+        yield Found(Problem.NEVER_MET, sentence)
     if known.ended_webhooks:
         yield Found(Problem.WEBHOOK_ENDED)
 

@@ -141,8 +141,9 @@ Scales = Mapping[str, tuple[str, int]]
 
 
 def scales_of(rubric: Rubric) -> Scales:
-    # Those of whole responses first: each of many segments has its own chance of a wide spread.
-    attributes = rubric.attributes.order_by("scope", "position")
+    # Those of whole responses first: each of many segments has its own chance of a wide spread. Sorted here, so that
+    # attributes that have been fetched for many projects are not asked for again.
+    attributes = sorted(rubric.attributes.all(), key=lambda attribute: (attribute.scope, attribute.position))
     return {attribute.key: (attribute.shown_name, len(attribute.levels)) for attribute in attributes}
 
 
@@ -152,11 +153,13 @@ def deciding_in(scales: Scales) -> str:
     return usual if usual in scales else next(iter(scales), usual)
 
 
-def never_met(candidate: Project, scales: Scales) -> list[str]:
+def never_met(candidate: Project, scales: Scales | None = None) -> list[str]:
     """Returns a sentence for each limit of the spread that no ratings of the deciding attribute can exceed.
 
-    Such limits are allowed, but whoever wrote them meant another scale: they ask nobody, and drop nothing.
+    Such limits are allowed, but whoever wrote them meant another scale: they ask nobody, and drop nothing. `scales` are
+    those of the project's rubric, unless it is to have another one.
     """
+    scales = scales_of(candidate.rubric) if scales is None else scales
     if candidate.spread_attribute not in scales:
         return []
     name, levels = scales[candidate.spread_attribute]

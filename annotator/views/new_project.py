@@ -53,7 +53,7 @@ def new_project(request: HtmxRequest) -> HttpResponse:
         except InvalidProject as invalid:
             show_errors(form, invalid)
         else:
-            for sentence in never_met(project, scales_of(project.rubric)):
+            for sentence in never_met(project):
                 messages.warning(request, sentence)
             return _created(request, project)
     status = 422 if form.is_bound else 200

@@ -17,7 +17,7 @@ from annotator.db.clock import database_now
 from annotator.forms.project_settings import COMMON, DeleteProjectForm, ProjectSettingsForm
 from annotator.models import AuditEntry, Project
 from annotator.projects import archive, deletion, project_settings
-from annotator.projects.settings_check import InvalidProject, never_met, scales_of
+from annotator.projects.settings_check import InvalidProject, never_met
 from annotator.refusals import Refusal
 from annotator.stale_edits import FIELD, ChangedMeanwhile, sealed
 from annotator.web.htmx import HtmxRequest
@@ -53,7 +53,7 @@ def _saved(request: HttpRequest, project: Project, *, recounted: bool) -> HttpRe
     messages.success(request, _("The settings are saved."))
     if recounted:
         messages.info(request, _("The protocol has changed. Every task is being recomputed in the background."))
-    for sentence in never_met(project, scales_of(project.rubric)):
+    for sentence in never_met(project):
         messages.warning(request, sentence)
     if project.qualification_required and not project.tasks.gold_for("test").exists():
         messages.warning(request, _("Nobody can pass the test yet. Import gold tasks for it first."))
@@ -76,8 +76,7 @@ def _previewed(project: Project, form: ProjectSettingsForm) -> dict[str, Any]:
             "reasons": [text for texts in invalid.errors.values() for text in texts],
         }
     then = project_settings.candidate(project, changes)
-    never = never_met(then, scales_of(then.rubric))
-    return {"asked": True, "preview": preview, "is_same": not changes, "never": never}
+    return {"asked": True, "preview": preview, "is_same": not changes, "never": never_met(then)}
 
 
 def _show_errors(form: ProjectSettingsForm, invalid: InvalidProject) -> None:
@@ -126,7 +125,7 @@ def _page(project: Project, form: ProjectSettingsForm) -> dict[str, Any]:
         rubric = ""
     wrong = [(field, error) for field in form for error in field.errors] if form.is_bound else []
     page = {"project": project, "form": form, "rubric": rubric, "wrong": wrong, "counted": _recount_waits(project)}
-    return page | {"never": never_met(project, scales_of(project.rubric))}
+    return page | {"never": never_met(project)}
 
 
 def _recount_waits(project: Project) -> bool:

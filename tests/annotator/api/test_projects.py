@@ -48,6 +48,15 @@ def test_a_new_project_follows_helpsteer2(carol: APIClient) -> None:
     assert answer.json()["progress"] == {"tasks": 0, "open": 0, "complete": 0, "quarantined": 0, "as_of": None}
 
 
+def test_limits_that_no_ratings_exceed_are_named(carol: APIClient, project: Project) -> None:
+    assert carol.get("/api/v1/projects/talk/").json()["warnings"] == []
+    foreseen = carol.patch("/api/v1/projects/talk/?dry_run=1", {"escalate_above": 4}).json()["warnings"]
+    assert ["the spread never asks for more annotators" in text for text in foreseen] == [True]
+    assert changed(carol, escalate_above=4).json()["warnings"] == foreseen
+    (listed,) = carol.get("/api/v1/projects/").json()["results"]
+    assert listed["warnings"] == foreseen
+
+
 def test_who_opens_a_project_manages_it(carol: APIClient, cast: Cast) -> None:
     opened(carol)
     assert Membership.objects.get(project__slug="new").user == cast.carol
@@ -331,7 +340,7 @@ def test_the_list_of_projects_grows_without_queries(carol: APIClient, cast: Cast
         make_member(project, cast.carol, role=Role.MANAGER)
 
     few, many = grown(make, lambda: queries(carol, "projects/"))
-    assert few == many == 2
+    assert few == many == 3
 
 
 def test_the_list_of_memberships_grows_without_queries(carol: APIClient, cast: Cast) -> None:

@@ -35,6 +35,12 @@ def news_since(last: TrainingRun | None, project: Project) -> News:
     return News(labels.count(), _preferences(last, project))
 
 
+def unchanged_since(project: Project) -> int | None:
+    """Returns the newest version if nothing could be learnt now that it has not learnt."""
+    newest = project.reward_models.select_related("run").defer("manifest").order_by("-version").first()
+    return newest.version if newest and not news_since(newest.run, project).total else None
+
+
 def _preferences(last: TrainingRun | None, project: Project) -> int:
     responses = snapshots.preferred_alone(project)
     if last:

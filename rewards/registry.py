@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,20 @@ def lineage(model: RewardModel) -> dict[str, Any]:
         "parent": model.parent.version if model.parent else None,
         "files": manifest.get("files", {}),
     }
+
+
+@dataclass(frozen=True)
+class Labels:
+    """How many labels a model has learnt from, and how many were held out to judge it by; None where unknown."""
+
+    learnt: int | None = None
+    held_out: int | None = None
+
+
+def labels(model: RewardModel) -> Labels:
+    """Returns the numbers of labels that the model's snapshot counts."""
+    counts = model.run.snapshot.manifest.get("counts", {}) if model.run.snapshot else {}
+    return Labels(counts.get("train_labels"), counts.get("validation_labels"))
 
 
 def rubric_in_words(model: RewardModel) -> str:

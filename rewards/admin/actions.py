@@ -18,6 +18,7 @@ from annotator.refusals import Refusal
 from rewards import champions, erasure, registry, run_reasons, runs
 from rewards.access import managed_model, managed_policy, managed_run_of_any_kind, managed_snapshot
 from rewards.admin import installation
+from rewards.new_labels import unchanged_since
 from rewards.policies import offers
 
 
@@ -42,12 +43,16 @@ def send_test_mail(request: HttpRequest) -> HttpResponse:
 def retrain(request: HttpRequest, slug: str) -> HttpResponse:
     """Starts a run, or shows why it cannot be started."""
     project = access.managed_project(user_of(request), slug)
+    unchanged = unchanged_since(project)
     try:
         run = runs.request(project, reason=run_reasons.BY % {"name": request.user}, by=user_of(request))
     except Refusal as refused:
         messages.error(request, str(refused))
         return redirect("admin:index")
     messages.success(request, _("Run %(run)s is queued.") % {"run": run.pk})
+    if unchanged:
+        text = _("Nothing has been labelled since version %(version)s was trained.")
+        messages.warning(request, text % {"version": unchanged})
     return redirect("admin:rewards_trainingrun_change", run.pk)
 
 

@@ -29,9 +29,10 @@ ACCEPTED: dict[str, dict[str, Any]] = {
     "PolicyRun": {"state": "queued", "snapshot": "", "losses": [], "metrics": {}, "progress": {}, "policy": None}
     | {"started_at": None, "heartbeat_at": None, "worker": ""},
     "SnapshotJob": {"state": "queued", "tasks": 0, "snapshot": None},
-    "TrainingRun": {"state": "queued", "snapshot": "", "losses": [], "metrics": {}, "progress": {}, "verdict": {}}
-    | {"reward_model": None, "started_at": None, "heartbeat_at": None, "worker": ""},
+    "RequestedRun": {"state": "queued", "snapshot": "", "losses": [], "metrics": {}, "progress": {}, "verdict": {}}
+    | {"reward_model": None, "started_at": None, "heartbeat_at": None, "worker": "", "judged_on": ""},
 }
+ACCEPTED["TrainingRun"] = ACCEPTED["RequestedRun"]
 
 VALUES: dict[str, Any] = {
     "RankedModel.model": "model-a",
@@ -84,6 +85,8 @@ VALUES: dict[str, Any] = {
     "losses": [{"step": 120, "loss": 0.41}],
     "metrics": {"helpfulness": {"spearman": 0.71}, "pairs": {"accuracy": 0.74, "n": 80}},
     "verdict": {"promote": True, "because": "better on the held-out prompts"},
+    "judged_on": "These 80 prompts are held out: the model itself is judged on them.",
+    "unchanged_since": None,
     "log": "",
     "reward_model": 3,
     "run": 12,
@@ -94,6 +97,10 @@ VALUES: dict[str, Any] = {
     "scored": 2400,
     "score_precision": "float32",
     "evaluations": {"held-out": {"pairs": {"accuracy": 0.74, "n": 80}}},
+    "learnt_labels": 640,
+    "held_out_labels": 160,
+    "measured_on": "Measured on 80 held-out prompts, from which this version has not learnt.",
+    "beside_length": "",
     "lineage": {"snapshot": HASH, "run": 12, "parent": 2},
     "marked": False,
     "erased": False,

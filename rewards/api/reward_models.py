@@ -57,7 +57,7 @@ def whole(models: QuerySet[RewardModel]) -> QuerySet[RewardModel]:
 class OneRewardModel(Resource):
     """One model. A PATCH states the licence under which it is passed on."""
 
-    live = ("scored", "score_precision", "evaluations")
+    live = ("scored", "score_precision", "evaluations", "measured_on", "beside_length")
 
     def rows(self, pk: int) -> Sequence[QuerySet[Any]]:
         """Returns the model."""

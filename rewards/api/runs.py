@@ -18,10 +18,12 @@ from annotator.models import IdempotentCall, User
 from rewards import runs
 from rewards.access import managed_run, reviewed_run
 from rewards.api.serializers import (
+    RequestedRunSerializer,
     RunRequestSerializer,
     TrainingRunSerializer,
 )
 from rewards.models import TrainingRun
+from rewards.new_labels import unchanged_since
 
 
 class TrainingRuns(Idempotent, generics.ListCreateAPIView[TrainingRun]):
@@ -36,15 +38,17 @@ class TrainingRuns(Idempotent, generics.ListCreateAPIView[TrainingRun]):
         runs_of_rewards = TrainingRun.objects.of_rewards().filter(project=project)
         return runs_of_rewards.select_related("project", "snapshot", "reward_model")
 
-    @extend_schema(request=RunRequestSerializer, responses={202: TrainingRunSerializer})
+    @extend_schema(request=RunRequestSerializer, responses={202: RequestedRunSerializer})
     def post(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         project = access.managed_project(access.user_of(request), self.kwargs["slug"])
         serializer = RunRequestSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         data = serializer.validated_data
+        since = unchanged_since(project)
         run = runs.request(project, reason=data["reason"], by=access.user_of(request), config=data.get("config", {}))
         location = {"Location": reverse("api:training-run", args=[run.pk])}
-        return Response(TrainingRunSerializer(run).data, status=status.HTTP_202_ACCEPTED, headers=location)
+        answer = TrainingRunSerializer(run).data | {"unchanged_since": since}
+        return Response(answer, status=status.HTTP_202_ACCEPTED, headers=location)
 
 
 class OneTrainingRun(Resource):

@@ -11,10 +11,10 @@ from annotator.api.segment_fields import CutField
 from annotator.models import Project
 from annotator.segmenting import NotAPartition, partition
 from annotator.storage.hidden_paths import value_without_places
-from rewards import registry
-from rewards.evaluation import newest_by_name
+from rewards import model_figures, registry, run_report
+from rewards.evaluation import VALIDATION, newest_by_name
 from rewards.model_downloads.licenses import LONGEST_TEXT, MODEL_LICENSES
-from rewards.models import RewardModel, ScoringJob, Snapshot, SnapshotJob, TrainingRun
+from rewards.models import RewardModel, RunState, ScoringJob, Snapshot, SnapshotJob, TrainingRun
 from rewards.scoring import MOST_ITEMS
 from rewards.setting_texts import SETTINGS
 
@@ -83,6 +83,9 @@ class TrainingRunSerializer(ModelSerializer[TrainingRun]):
     )
     config = serializers.SerializerMethodField()
     metrics = serializers.SerializerMethodField()
+    judged_on = serializers.SerializerMethodField(
+        help_text="of which prompts and which models the verdict's numbers are; empty where that is not known"
+    )
 
     class Meta:
         model = TrainingRun
@@ -103,6 +106,7 @@ class TrainingRunSerializer(ModelSerializer[TrainingRun]):
             "losses",
             "metrics",
             "verdict",
+            "judged_on",
             "error",
             "log",
             "reward_model",
@@ -121,10 +125,35 @@ class TrainingRunSerializer(ModelSerializer[TrainingRun]):
         """Leaves out single responses: whoever rates one of them must not see its label."""
         return {name: value for name, value in run.metrics.items() if name != "largest_errors"}
 
+    def get_judged_on(self, run: TrainingRun) -> str:
+        return run_report.judged_on(run.verdict, run.snapshot.manifest) if run.snapshot else ""
+
+
+class RequestedRunSerializer(TrainingRunSerializer):
+    """The queued run, and whether there is anything new to learn."""
+
+    # A pattern, as an enum would share its name with the states of other work.
+    state = serializers.RegexField(f"^({'|'.join(RunState.values)})$", read_only=True)
+    unchanged_since = serializers.IntegerField(
+        read_only=True,
+        allow_null=True,
+        help_text="the newest version, if nothing has been labelled since it was trained: with the same settings the "
+        "run ends without a new model",
+    )
+
+    class Meta(TrainingRunSerializer.Meta):
+        fields = [*TrainingRunSerializer.Meta.fields, "unchanged_since"]
+
 
 class RewardModelSerializer(ModelSerializer[RewardModel]):
     project: "serializers.SlugRelatedField[Project]" = serializers.SlugRelatedField(slug_field="slug", read_only=True)
     evaluations = serializers.SerializerMethodField()
+    learnt_labels = serializers.SerializerMethodField(help_text="labels that it has learnt from")
+    held_out_labels = serializers.SerializerMethodField(help_text="labels that were kept to judge it by")
+    measured_on = serializers.SerializerMethodField(help_text="on which prompts its figures were measured")
+    beside_length = serializers.SerializerMethodField(
+        help_text="says so where it orders pairs no better than by their length; empty elsewhere"
+    )
     scored = serializers.IntegerField(read_only=True)
     lineage = serializers.SerializerMethodField()
     marked = serializers.SerializerMethodField(help_text="tasks that it learnt from were redacted or deleted since")
@@ -143,6 +172,10 @@ class RewardModelSerializer(ModelSerializer[RewardModel]):
             "scored",
             "score_precision",
             "evaluations",
+            "learnt_labels",
+            "held_out_labels",
+            "measured_on",
+            "beside_length",
             "lineage",
             "marked",
             "erased",
@@ -156,6 +189,21 @@ class RewardModelSerializer(ModelSerializer[RewardModel]):
         """Returns the newest evaluation of each name, without the parts of the data, which `evaluations/` has."""
         newest = newest_by_name(model.evaluations.all())
         return {name: {key: metrics[key] for key in metrics if key != "slices"} for name, metrics in newest.items()}
+
+    def get_learnt_labels(self, model: RewardModel) -> int | None:
+        return registry.labels(model).learnt
+
+    def get_held_out_labels(self, model: RewardModel) -> int | None:
+        return registry.labels(model).held_out
+
+    def get_measured_on(self, model: RewardModel) -> str:
+        return model_figures.measured_on(self._validation(model))
+
+    def get_beside_length(self, model: RewardModel) -> str:
+        return model_figures.beside_length(self._validation(model))
+
+    def _validation(self, model: RewardModel) -> dict[str, Any]:
+        return newest_by_name(model.evaluations.all()).get(VALIDATION, {})
 
     def get_lineage(self, model: RewardModel) -> dict[str, Any]:
         return registry.lineage(model)

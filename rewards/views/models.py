@@ -41,7 +41,7 @@ from rewards import (
 )
 from rewards.evaluation import VALIDATION
 from rewards.models import ACTIVE_STATES, Evaluation, RewardModel, RunKind, RunState, TrainingRun
-from rewards.new_labels import news_since
+from rewards.new_labels import unchanged_since
 from rewards.policies import policy_report
 from rewards.views import model_downloads, policies
 from rewards.views.run_form import RunForm
@@ -93,7 +93,7 @@ def models(request: HttpRequest, slug: str) -> HttpResponse:
         for run in page["runs"]
     ]
     page["version_rows"] = [
-        {"model": model, "state": state_of(model.run), **_labels(model)} for model in page["versions"]
+        {"model": model, "state": state_of(model.run), "labels": registry.labels(model)} for model in page["versions"]
     ]
     return render(request, "workspace/models.html", page)
 
@@ -107,12 +107,6 @@ def _runs(project: Project) -> QuerySet[TrainingRun]:
 def _versions(project: Project) -> QuerySet[RewardModel]:
     rows = project.reward_models.select_related("run__snapshot").order_by("-pk")
     return rows.defer("manifest", "run__metrics", "run__losses", "run__log", "run__config")
-
-
-def _labels(model: RewardModel) -> dict[str, int | None]:
-    """Returns how many labels the version has learnt from, and how many were held out to judge it by."""
-    counts = model.run.snapshot.manifest.get("counts", {}) if model.run.snapshot else {}
-    return {"learnt": counts.get("train_labels"), "held": counts.get("validation_labels")}
 
 
 def _model_of(run: TrainingRun) -> RewardModel | None:
@@ -145,10 +139,15 @@ def _silent_queues() -> list[str]:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def start_run(request: HttpRequest, slug: str) -> HttpResponse:
-    """Shows what a run would learn from and the form of its settings; a POST starts it."""
+    """Shows what a run would learn from and the form of its settings; a POST starts it.
+
+    Where nothing has been labelled since the newest version was trained, it starts with the tick in `confirm` alone.
+    """
     user = user_of(request)
     project = access.managed_project(user, slug)
-    form = RunForm(project, request.POST if request.method == "POST" else None)
+    form, unchanged = RunForm(project, request.POST if request.method == "POST" else None), unchanged_since(project)
+    if unchanged and form.is_valid() and "confirm" not in request.POST:
+        form.add_error(None, _("Nothing new has been labelled. Tick the box below if you want the run all the same."))
     if form.is_valid():
         try:
             run = runs.request(project, reason=run_reasons.IN_WORKSPACE, by=user, config=form.config())
@@ -163,15 +162,9 @@ def start_run(request: HttpRequest, slug: str) -> HttpResponse:
         "material": learning_material.material(project),
         "hindrance": "" if form.is_bound else runs.why_not_now(project),
         "share": project.validation_share,
-        "unchanged": _unchanged_since(project),
+        "unchanged": unchanged,
     }
     return render(request, "workspace/start_run.html", page, status=422 if form.is_bound else 200)
-
-
-def _unchanged_since(project: Project) -> int | None:
-    """Returns the newest version if nothing could be learnt now that it has not learnt."""
-    newest = project.reward_models.select_related("run").defer("manifest").order_by("-version").first()
-    return newest.version if newest and not news_since(newest.run, project).total else None
 
 
 # A run -----------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from annotator.projects.figures import Figures, figures, last_days
 from annotator.projects.pace import Outlook, outlook, still_expected
 from annotator.projects.pseudonyms import Naming, Pseudonyms
 from annotator.views import overview_charts as charts
+from rewards import registry
 from rewards.models import RewardModel, RunState, TrainingRun
 from rewards.views.run_lists import state_of
 
@@ -41,7 +42,8 @@ def overview(request: HttpRequest, slug: str) -> HttpResponse:
     naming = access.naming_for(user, project)
     known, counted = facts(project), figures(project, now=now)
     run = TrainingRun.objects.of_rewards().filter(project=project).defer("log", "losses", "metrics").first()
-    champion = RewardModel.objects.filter(project=project, is_champion=True).first()
+    models = RewardModel.objects.filter(project=project, is_champion=True).select_related("run__snapshot")
+    champion = models.defer("manifest", "run__metrics", "run__losses", "run__log", "run__config").first()
     links = Links(project, user, manages=naming.by_name)
     page: dict[str, Any] = {
         "project": project,
@@ -50,6 +52,7 @@ def overview(request: HttpRequest, slug: str) -> HttpResponse:
         "more_than": MANY,
         "figures": counted,
         "champion": champion,
+        "learnt": registry.labels(champion).learnt if champion else None,
         "run": run,
         "run_state": state_of(run) if run else None,
         "run_failed": run is not None and run.state == RunState.FAILED,
@@ -182,7 +185,7 @@ class Shown:
 
 def shown_problem(found: Found, links: Links) -> Shown:
     """Returns the problem in words."""
-    texts = {**_of_the_project(links), **_of_the_installation(found, links), **_of_people(found, links)}
+    texts = {**_of_the_project(found, links), **_of_the_installation(found, links), **_of_people(found, links)}
     text, advice, (link, link_text) = texts[found.problem]
     return Shown(text, advice, link, link_text)
 
@@ -191,7 +194,7 @@ Texts = dict[Problem, tuple[str, str, tuple[str, str]]]
 """What is wrong, what to do, and where, with the name of that page."""
 
 
-def _of_the_project(links: Links) -> Texts:
+def _of_the_project(found: Found, links: Links) -> Texts:
     settings, data = (links.settings, _("Settings")), (links.imports, _("Import"))
     guidelines, nowhere = (links.guidelines, _("Guidelines")), ("", "")
     return {
@@ -213,6 +216,7 @@ def _of_the_project(links: Links) -> Texts:
             _("Annotators do not know what you expect of them."),
             guidelines if guidelines[0] else nowhere,
         ),
+        Problem.NEVER_MET: (found.detail, _("Change the limit, or let another attribute decide."), settings),
         Problem.WEBHOOK_ENDED: (
             _("A webhook has been made inactive, because its receiver fails or wants no more messages."),
             _("The system behind it no longer hears of this project. Its page says what was wrong."),

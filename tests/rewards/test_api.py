@@ -181,6 +181,17 @@ def test_a_run_answers_202_and_where_it_is(carol: APIClient, cast: Cast, labelle
     assert {"progress", "losses", "metrics", "verdict", "error", "log", "config"} < set(shown)
 
 
+def test_a_run_with_nothing_new_to_learn_starts_and_says_so(
+    carol: APIClient, labelled: Project, listening: None
+) -> None:
+    model = make_model(labelled)
+    TrainingRun.objects.filter(pk=model.run_id).update(created_at=timezone.now())
+    assert requested(carol).json()["unchanged_since"] == model.version
+    TrainingRun.objects.filter(state=RunState.QUEUED).delete()
+    TrainingRun.objects.update(created_at=timezone.now() - timedelta(days=36_500))
+    assert requested(carol).json()["unchanged_since"] is None
+
+
 def test_one_run_at_a_time(carol: APIClient, labelled: Project, listening: None) -> None:
     assert requested(carol).status_code == 202
     assert told(requested(carol)) == (409, "already_running")
@@ -266,6 +277,27 @@ def test_a_model_is_shown_with_its_evaluations(carol: APIClient, project: Projec
     (row,) = listed(carol, "reward-models/?is_champion=true&project__slug=talk")
     assert (row["id"], row["project"], row["scored"]) == (model.pk, "talk", 2)
     assert row["evaluations"] == {"validation": {"rmse": 0.5}}
+
+
+def test_every_number_says_of_which_prompts_and_labels_it_is(carol: APIClient, project: Project) -> None:
+    model = make_model(project, is_champion=True)
+    counts = {"train_labels": 66, "validation_labels": 52, "validation_prompts": 26}
+    size = dict.fromkeys(("train_tasks", "validation_tasks", "labels"), 1)
+    snapshot = Snapshot.objects.create(
+        project=project, content_hash="c0ffee", path="none", manifest={"counts": counts}, **size
+    )
+    TrainingRun.objects.filter(pk=model.run_id).update(snapshot=snapshot, verdict={"prompts": 59})
+    metrics = {
+        "attributes": {"helpfulness": {"prompts": 26}},
+        "pairwise": {"pairs": 117, "accuracy": 0.769, "longer_wins": 0.769},
+    }
+    Evaluation.objects.create(reward_model=model, name="validation", data_hash="x", metrics=metrics)
+    (row,) = listed(carol, "reward-models/")
+    assert (row["learnt_labels"], row["held_out_labels"]) == (66, 52)
+    assert row["measured_on"].startswith("Measured on 26 held-out prompts")
+    assert row["beside_length"].startswith("It orders pairs no better than by their length")
+    run = carol.get(f"/api/v1/training-runs/{model.run_id}/").json()
+    assert run["judged_on"].startswith("Of these 59 prompts, 26 are held out")
 
 
 def test_models_are_filtered(carol: APIClient, project: Project) -> None:

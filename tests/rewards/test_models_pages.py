@@ -685,6 +685,17 @@ def test_a_run_that_waits_says_for_which_run(project: Project, carol: Client) ->
     assert said not in carol.get(f"/projects/{project.slug}/models/runs/{run.pk}/").content.decode()
 
 
+def test_a_run_with_nothing_new_is_asked_for_twice(carol: Client, labelled: Project) -> None:
+    make_model(labelled)
+    TrainingRun.objects.update(created_at=NOW + timedelta(days=36_500))
+    asked = start(carol, **FORM | CHOSEN)
+    assert asked.status_code == 422
+    assert "Tick the box below" in asked.content.decode()
+    assert TrainingRun.objects.filter(state=RunState.QUEUED).count() == 0
+    assert start(carol, **FORM | CHOSEN | {"confirm": "on"}).status_code == 302
+    assert TrainingRun.objects.filter(state=RunState.QUEUED).count() == 1
+
+
 def test_a_run_with_nothing_new_is_said_before_it_starts(carol: Client) -> None:
     project = Project.objects.get(slug="talk")
     version = make_model(project).version

@@ -281,6 +281,15 @@ def test_each_problem_is_found_and_goes_away(project: Project, cast: Cast, carol
     assert Problem.ARCHIVED in wrong(project)
 
 
+def test_a_limit_that_no_ratings_exceed_is_a_problem(project: Project, carol: Client) -> None:
+    Project.objects.update(escalate_above=4, drop_above=4)
+    page = carol.get(PAGE).content.decode()
+    for said in ("so the spread never asks for more annotators", "so no task is ever dropped"):
+        assert said in page
+    Project.objects.update(escalate_above=2, drop_above=2)
+    assert Problem.NEVER_MET not in wrong(project)
+
+
 def test_missing_workers_and_failures_are_named(
     project: Project, cast: Cast, carol: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

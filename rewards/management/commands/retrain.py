@@ -10,6 +10,7 @@ from annotator.management.projects import named_project
 from annotator.refusals import Refusal
 from rewards import runs
 from rewards.models import ACTIVE_STATES, RunState, TrainingRun
+from rewards.new_labels import unchanged_since
 
 POLL_SECONDS = 1.0
 
@@ -24,10 +25,14 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            run = runs.request(named_project(options["project"]), reason=options["reason"])
+            project = named_project(options["project"])
+            unchanged = unchanged_since(project)
+            run = runs.request(project, reason=options["reason"])
         except Refusal as refused:
             raise CommandError(str(refused)) from refused
         self.stdout.write(f"Run {run.pk} is queued.")
+        if unchanged:
+            self.stdout.write(f"Nothing has been labelled since version {unchanged} was trained.")
         if options["wait"]:
             self._follow(run)
 

@@ -15,6 +15,7 @@ from annotator.exporting.rows import layouts_for
 from annotator.forms.language_field import language_code
 from annotator.models import Import, Label, Project, Task, User
 from annotator.search.criteria import DROPPED, LABELLED, LONGEST_TEXT, UNLABELLED, Criteria
+from annotator.search.listing import Order
 from annotator.web.query_parameters import as_number
 
 IMPORTS_SHOWN = 50
@@ -121,6 +122,20 @@ class TasksForm(forms.Form):
     model = forms.CharField(label=gettext_lazy("Model of a response"), required=False, max_length=200)
     reward_from = forms.FloatField(label=gettext_lazy("Reward from"), required=False)
     reward_to = forms.FloatField(label=gettext_lazy("Reward to"), required=False)
+    order = forms.TypedChoiceField(
+        label=gettext_lazy("Order"),
+        required=False,
+        coerce=Order,
+        empty_value=Order.NEWEST,
+        choices=[
+            ("", gettext_lazy("Newest first")),
+            (Order.OLDEST, gettext_lazy("Oldest first")),
+            (Order.SPREAD, gettext_lazy("Widest spread first")),
+            (Order.MOST_RATED, gettext_lazy("Most ratings first")),
+            (Order.LEAST_RATED, gettext_lazy("Fewest ratings first")),
+            (Order.PRIORITY, gettext_lazy("Highest priority first")),
+        ],
+    )
 
     def __init__(self, project: Project, data: Any, *, manages: bool) -> None:
         super().__init__(data, label_suffix="")
@@ -157,6 +172,11 @@ class TasksForm(forms.Form):
             least_reward=data.get("reward_from"),
             most_reward=data.get("reward_to"),
         )
+
+    def order_chosen(self) -> Order:
+        """Returns what a valid form wants to see first."""
+        order: Order = self.cleaned_data["order"]
+        return order
 
     def more_is_chosen(self) -> bool:
         """Returns whether one of the filters is in use that stand folded away."""

@@ -1,10 +1,13 @@
-"""Shows found tasks in a list: the newest first, a page after a key, and a count that stops early."""
+"""Shows found tasks in a list: in an order of choice, a page after a key, and a count that stops early."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from string import ascii_uppercase
 from typing import Any
+
+from django.db.models import Q, QuerySet
 
 from annotator.models import Adjudication, Consensus, Label, Project, Response, Task
 from annotator.review.queue import with_beginnings
@@ -12,6 +15,27 @@ from annotator.search.criteria import Matches, champion_scores
 
 PAGE = 25
 MOST_COUNTED = 1_000
+
+
+class Order(StrEnum):
+    """What stands first in the list."""
+
+    NEWEST = "newest"
+    OLDEST = "oldest"
+    SPREAD = "spread"
+    MOST_RATED = "most_rated"
+    LEAST_RATED = "least_rated"
+    PRIORITY = "priority"
+
+
+_BY = {
+    Order.NEWEST: "-pk",
+    Order.OLDEST: "pk",
+    Order.SPREAD: "-review_spread",
+    Order.MOST_RATED: "-done",
+    Order.LEAST_RATED: "done",
+    Order.PRIORITY: "-priority",
+}
 
 
 @dataclass(frozen=True)
@@ -52,20 +76,36 @@ class Page:
     count: int
 
 
-def page(found: Matches, project: Project, *, after: int | None = None, rewards: bool) -> Page:
-    """Reads a page of the tasks, the newest first, after the task with the id `after`."""
-    ordered = found.tasks.order_by("-pk").values_list("pk", flat=True)
+def page(
+    found: Matches, project: Project, *, order: Order = Order.NEWEST, after: int | None = None, rewards: bool
+) -> Page:
+    """Reads a page of the tasks in this order, the newest of equal ones first, after the task with the id `after`."""
+    ordered = found.tasks.order_by(_BY[order], "-pk").values_list("pk", flat=True)
+    rest = _after(ordered, project, _BY[order], after)
     # One more says whether there is a further page. The first page is counted by the same look.
     if found.at_least > MOST_COUNTED:
-        ids = list((ordered.filter(pk__lt=after) if after is not None else ordered)[: PAGE + 1])
+        ids = list(rest[: PAGE + 1])
         count = MOST_COUNTED + 1
     elif after is None:
         ids = list(ordered[: MOST_COUNTED + 1])
         count = len(ids)
     else:
-        ids = list(ordered.filter(pk__lt=after)[: PAGE + 1])
+        ids = list(rest[: PAGE + 1])
         count = ordered[: MOST_COUNTED + 1].count()
     return Page(listed(ids[:PAGE], project, rewards=rewards), ids[PAGE - 1] if len(ids) > PAGE else None, count)
+
+
+def _after(ordered: QuerySet[Any, int], project: Project, by: str, after: int | None) -> QuerySet[Any, int]:
+    """Selects what stands behind the task with the id `after`, wherever that stands by now."""
+    if after is None:
+        return ordered
+    field, further = by.removeprefix("-"), "lt" if by.startswith("-") else "gt"
+    if field == "pk":
+        return ordered.filter(**{f"pk__{further}": after})
+    value = project.tasks.filter(pk=after).values_list(field, flat=True).first()
+    if value is None:  # the task is gone
+        return ordered.none()
+    return ordered.filter(Q(**{f"{field}__{further}": value}) | Q(**{field: value}, pk__lt=after))
 
 
 def listed(ids: Sequence[int], project: Project, *, rewards: bool) -> list[Listed]:

@@ -28,7 +28,7 @@ EXCERPT = 160
 @never_cache
 @require_GET
 def data(request: HttpRequest, slug: str) -> HttpResponse:
-    """Lists the tasks that match the filters, the newest first. Blank filters are left out of the address."""
+    """Lists the tasks that match the filters in the chosen order. Blank filters are left out of the address."""
     user = user_of(request)
     project = access.reviewed_project(user, slug)
     if any(not value for value in request.GET.values()):
@@ -40,7 +40,8 @@ def data(request: HttpRequest, slug: str) -> HttpResponse:
         try:
             with searching():
                 matches = matching(project, form.criteria(), reader=user)
-                found = page(matches, project, after=number_in(request.GET, "after"), rewards=manages)
+                order, after = form.order_chosen(), number_in(request.GET, "after")
+                found = page(matches, project, order=order, after=after, rewards=manages)
         except NothingToFind as nothing:
             form.add_error("q", str(nothing))
         except Refusal as too_broad:
@@ -56,7 +57,7 @@ def data(request: HttpRequest, slug: str) -> HttpResponse:
         "refused": refused,
         "most": MOST_COUNTED,
         "filters": filters.urlencode(),
-        "filtered": any(name in form.fields for name in filters),
+        "filtered": any(name in form.fields for name in filters if name != "order"),
         "first": "after" not in request.GET,
         "unread": words.waiting(),
         "attribute": _deciding(project),

@@ -237,6 +237,35 @@ def test_pages_follow_each_other(project: Project, carol: Client, monkeypatch: p
     assert seen == ["t-4", "t-3", "t-2", "t-1", "t-0"]
 
 
+ORDERS = {
+    "": "43210",
+    "oldest": "01234",
+    "spread": "31420",
+    "most_rated": "32041",
+    "least_rated": "41032",
+    "priority": "42103",
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_tasks_are_sorted_page_by_page(
+    project: Project, carol: Client, monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    """In the order that the list shows; of equal tasks the newest comes first."""
+    imported(project, *(task_row(f"{number}") for number in range(5)))
+    for number, spread, done, priority in ((0, 0, 1, 0), (1, 2, 0, 0), (2, 0, 2, 0), (3, 3, 2, -1), (4, 1, 0, 9)):
+        rows = Task.objects.filter(external_id=f"{number}")
+        rows.update(review_spread=spread, done=done, open_slots=3 - done, priority=priority)
+    monkeypatch.setattr(listing, "PAGE", 2)
+    seen, after = "", ""
+    while after is not None:
+        answer = carol.get(DATA, {"order": order, "state": "open"} | ({"after": after} if after else {}), follow=True)
+        seen += "".join(row["task"].external_id for row in answer.context["rows"])
+        after = answer.context["found"].further
+    assert seen == ORDERS[order]
+    assert f'<option value="{order}" selected>' in answer.content.decode()
+
+
 def test_a_count_stops_early(project: Project, carol: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     imported(project, *(task_row() for _ in range(5)))
     monkeypatch.setattr(listing, "MOST_COUNTED", 3)

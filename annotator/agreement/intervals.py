@@ -15,24 +15,35 @@ Floats = NDArray[np.float64]
 DRAWS = 1_000
 SEED = 2406
 ENDS = (0.025, 0.975)
+FEWEST_TASKS = 5
+"""The fewest tasks that have an interval: of two or three, it would reach from the lowest task to the highest."""
 
 
 def intervals(groups: Counts, columns: Columns) -> Floats:
     """Returns both ends of the interval, [selection, column, end], from the counts of tasks or buckets.
 
-    They are NaN where fewer than two of these have a sample, or where kappa is undefined in half of the draws or more.
+    They are NaN where fewer than FEWEST_TASKS of these have a sample, or where the draws say nothing (`ends_of`).
     """
     sums = _sums(groups, columns)
     bounds = np.full((*sums.shape[1:3], len(ENDS)), np.nan)
-    drawn = _kappas(np.tensordot(draws(len(sums)), sums, 1)) if len(sums) > 1 else np.zeros((0, *sums.shape[1:3]))
-    enough = (sums[..., 0] > 0).sum(0) > 1
-    for place in np.argwhere(enough):
-        kappas = drawn[:, *place]
-        kappas = kappas[np.isfinite(kappas)]
-        # Draws without variance have no kappa. If most have none, the others are no fair sample of the draws.
-        if len(kappas) > DRAWS / 2:
-            bounds[*place] = np.quantile(kappas, ENDS)
+    enough = (sums[..., 0] > 0).sum(0) >= FEWEST_TASKS
+    if enough.any():
+        drawn = _kappas(np.tensordot(draws(len(sums)), sums, 1))
+        for place in np.argwhere(enough):
+            bounds[*place] = ends_of(drawn[:, *place])
     return bounds
+
+
+def ends_of(drawn: Floats) -> Floats:
+    """Returns both ends of the interval of a measure, [end], from its values in the draws.
+
+    They are NaN where it is undefined in half of the draws or more: the others are no fair sample of the draws. They
+    are NaN as well where the draws give the same, as where nobody differs from anybody in any task: that does not mean
+    that other tasks would give the same, and an interval without a width would claim it.
+    """
+    defined = drawn[np.isfinite(drawn)]
+    ends = np.quantile(defined, ENDS) if len(defined) > DRAWS / 2 else np.full(len(ENDS), np.nan)
+    return ends if np.ptp(ends) > NO_VARIANCE else np.full(len(ENDS), np.nan)
 
 
 def _sums(groups: Counts, columns: Columns) -> Floats:

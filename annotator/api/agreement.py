@@ -32,7 +32,7 @@ class AgreementSerializer(serializers.Serializer[Any]):
         min_length=2,
         max_length=2,
         allow_null=True,
-        help_text="95 %, by a bootstrap over tasks; null where fewer than two tasks have such responses",
+        help_text="95 %, by a bootstrap over tasks; null for fewer than five tasks, and where nobody differs",
     )
     samples = serializers.IntegerField(help_text="responses with two ratings or more")
     ratings = serializers.IntegerField(help_text="of those responses")

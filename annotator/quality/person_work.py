@@ -9,7 +9,8 @@ from django.db import connection
 from numpy.typing import NDArray
 
 from annotator.agreement.array_parameters import array
-from annotator.agreement.intervals import DRAWS, ENDS, draws
+from annotator.agreement.intervals import FEWEST_TASKS, draws, ends_of
+from annotator.agreement.measures import known
 from annotator.agreement.two_rater_kappa import NO_VARIANCE
 from annotator.models import Assignment, Project, User
 
@@ -18,8 +19,6 @@ COUNTED = 5_000
 """The latest assignments that are counted by day and week."""
 LOOKED_AT, LATEST_TASKS = 2_000, 400
 """Agreement is measured on so many of the latest tasks in the project, among so many assignments in all projects."""
-FEWEST_TASKS = 5
-"""Fewer tasks in common say nothing about agreement, and their interval would pretend to."""
 Floats = NDArray[np.float64]
 
 
@@ -159,13 +158,11 @@ def _bias(sums: Floats) -> Floats:
 
 
 def _by_key(keys: Sequence[str], values: Floats, drawn: Floats) -> dict[str, Interval]:
-    """Returns each attribute's value with its interval; None where most draws have no value."""
+    """Returns each attribute's value with its interval; None where the draws say nothing."""
     intervals = {}
     for column, key in enumerate(keys):
         if np.isnan(values[column]):
             intervals[key] = Interval()
             continue
-        defined = drawn[:, column][np.isfinite(drawn[:, column])]
-        ends = np.quantile(defined, ENDS).tolist() if len(defined) > DRAWS / 2 else (None, None)
-        intervals[key] = Interval(float(values[column]), *ends)
+        intervals[key] = Interval(float(values[column]), *map(known, ends_of(drawn[:, column])))
     return intervals

@@ -239,9 +239,9 @@ def _agreement(facts: Facts) -> str:
             rows.append([f"({name})", "", _kappa(estimate), "", _count(estimate.samples), ""])
     return (
         "## Agreement\n\nQuadratic-weighted kappa of every two annotators of a response, with a 95 % interval over "
-        "tasks: 1 is full agreement, 0 is what chance alone would give. Responses weigh the same whatever their number "
-        "of annotators. To keep the closest annotations raises kappa by construction, so it stands beside that of the "
-        "first three and of all.\n\n" + table(head, rows)
+        "tasks, where there are five or more and somebody differs: 1 is full agreement, 0 is what chance alone would "
+        "give. Responses weigh the same whatever their number of annotators. To keep the closest annotations "
+        "raises kappa by construction, so it stands beside that of the first three and of all.\n\n" + table(head, rows)
     )
 
 

@@ -4,6 +4,8 @@ import random
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from annotator.agreement import intervals
 from annotator.agreement.pair_counts import Kind, tallied, tallied_by_task
@@ -51,6 +53,17 @@ def test_the_same_ratings_have_the_same_interval() -> None:
     assert by_tasks(noisy(20)) == by_tasks(noisy(20))
 
 
-@pytest.mark.parametrize("samples", [[[0, 4]], [[2, 2], [2, 2]]])
-def test_there_is_none_of_one_task_or_without_variance(samples: Samples) -> None:
+@pytest.mark.parametrize(
+    "samples",
+    [[[0, 4]], [[0, 4], [1, 1], [2, 3], [3, 3]], [[2, 2]] * 40, [[level % 5] * 2 for level in range(40)]],
+    ids=["one task", "four tasks", "one level", "nobody differs"],
+)
+def test_there_is_none_of_few_tasks_or_where_all_draws_are_alike(samples: Samples) -> None:
     assert np.isnan(by_tasks(samples)).all()
+
+
+@given(st.lists(st.lists(st.integers(0, 4), min_size=2, max_size=3), min_size=1, max_size=9))
+@settings(max_examples=40, deadline=None)
+def test_no_interval_is_without_a_width(samples: Samples) -> None:
+    low, high = by_tasks(samples)
+    assert np.isnan([low, high]).all() or low < high

@@ -85,11 +85,13 @@ def test_without_ties_it_is_the_mean_of_kendalls_tau(asking: Project) -> None:
 
 
 def test_the_interval_draws_tasks_and_not_pairs(asking: Project) -> None:
-    ranked(asking, 3, [[0], [1], [2]], [[0], [1], [2]])
+    for _ in range(2):
+        ranked(asking, 3, [[0], [1], [2]], [[0], [1], [2]])
+        ranked(asking, 3, [[0], [1], [2]], [[2], [1], [0]])
     assert measured(asking).agreement.interval is None
     ranked(asking, 3, [[0], [1], [2]], [[2], [1], [0]])
-    # Of two tasks, one with 1 and one with -1, a draw has both tasks twice or each once.
-    assert measured(asking).agreement.interval == pytest.approx((-1, 1))
+    # Of five tasks, two with 1 and three with -1, a draw has 1 no time to five times.
+    assert measured(asking).agreement.interval == pytest.approx((-1, 0.6))
 
 
 def test_counting_anew_changes_nothing(asking: Project) -> None:

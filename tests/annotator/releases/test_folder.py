@@ -90,9 +90,8 @@ def test_the_front_matter_is_what_the_hub_reads(made: Made) -> None:
 def test_the_card_says_how_far_annotators_agree(project: Project, cast: Cast, rated: list[Task], made: Made) -> None:
     _, body = card(made(notes="Collected in spring.", limits="English only."))
     kappa = report(project, now=database_now()).selections[Selection.KEPT]["helpfulness"]
-    assert kappa.kappa is not None
-    assert kappa.interval is not None
-    assert f"{kappa.kappa:.3f} [{kappa.interval[0]:.3f}, {kappa.interval[1]:.3f}] | 12 | 0.465, 0.706, 0.791 |" in body
+    assert (kappa.kappa, kappa.interval) == (1, None)  # as nobody differs from anybody
+    assert "| 1.000 | 12 | 0.465, 0.706, 0.791 |" in body
     assert f"`{pseudonym(cast.alice, project)}` (6)" in body
     assert "No demographic information was collected." in body
     assert "| 4 | Extremely helpful: it fully matches the intent |" in body

@@ -1,6 +1,7 @@
 """What must be unique, and links that work once, visited a second time: an answer in words, and never an error 500."""
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,14 +11,22 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from annotator import annotation
-from annotator.background import heartbeats
+from annotator.agreement import totals_refresh
+from annotator.background import failures, heartbeats
 from annotator.db.clock import database_now
 from annotator.gold import qualification
 from annotator.importing import import_rows
-from annotator.models import InvitationUse, Membership, Project, Rating, Role
+from annotator.models import Annotation, BackgroundFailure, InvitationUse, Membership, Project, Rating, Role, Tally
 from annotator.pii import scans
 from annotator.projects import invitations, members, password_links
 from annotator.projects.invitations import Wish
+from annotator.quality import assessment
+from rewards import evaluation, unlikely_ratings
+from rewards.models import RewardModel, Snapshot
+from rewards.scoring import pass_lanes
+from rewards.scoring.chunks import Chunk, score_chunk
+from rewards.snapshots import jobs as snapshot_jobs
+from rewards.unlikely_ratings import Unlikely
 from tests.builders import (
     ATTRIBUTES,
     NOW,
@@ -35,6 +44,7 @@ from tests.builders import (
     task_row,
 )
 from tests.conftest import Cast
+from tests.rewards.scored import FakeScorer, make_model
 
 API = "/api/v1/projects/talk"
 PASSWORD = "tall order 98 x"
@@ -141,6 +151,46 @@ def work_of_workers(carol: APIClient, project: Project, cast: Cast) -> None:
     twice(lambda: carol.post(f"{API}/invitations/", {}, headers={"idempotency-key": "one"}))
 
 
+def counts(carol: APIClient, project: Project, cast: Cast) -> None:
+    """What the light worker counts anew, and people's second rating of a project."""
+    for number in range(2):
+        make_task(project, f"t-{number}")
+        for user in cast.annotators:
+            rate(project, user)
+        twice(lambda: carol.get(f"{API}/agreement/"))
+        assert Tally.objects.get(annotator=cast.alice, project=project).done == number + 1
+        assessment.assess(project, now=database_now())
+        totals_refresh.rebuild(project, now=database_now())
+        failures.note("count", project, ValueError("no"))
+    assert BackgroundFailure.objects.get().times == 2
+
+
+def models_and_scores(carol: APIClient, project: Project, cast: Cast) -> None:
+    """Two versions that take each other's place twice, and what workers write for one of them, twice."""
+    make_task(project)
+    rate(project, cast.alice)
+    models = [make_model(project) for _ in range(2)]
+    for model in [*models, *models]:
+        twice(lambda model=model: carol.post(f"/api/v1/reward-models/{model.pk}/promote/"))  # type: ignore[misc]
+        pass_lanes.wake(model, now=database_now(), anew=True)
+        assert RewardModel.objects.get(is_champion=True) == model
+    annotation_id = Annotation.objects.get().pk
+    unlikely = Unlikely(annotation_id, project.tasks.get().pk, 3.0, [])
+    for _ in range(2):
+        score_chunk(Chunk(models[0], 0, 2**62), FakeScorer(), now=database_now())
+        project.tasks.update(redacted_at=database_now() + timedelta(hours=1))  # its scores are made once more
+        evaluation.record(models[0], {"data": {"sha256": "x"}}, name="rewardbench2")
+        unlikely_ratings._write([unlikely], now=database_now())
+
+
+def snapshots_of_the_same_labels(carol: APIClient, project: Project, cast: Cast) -> None:
+    import_rows(project, json_lines(*(label_row(f"Question {n}?", f"Answer {n}.") for n in range(40))), now=NOW)
+    for _ in range(2):
+        assert carol.post(f"{API}/snapshots/").status_code == 202
+        assert snapshot_jobs.build_waiting() == 1
+    assert Snapshot.objects.count() == 1
+
+
 def links(carol: APIClient, project: Project, cast: Cast) -> None:
     """An invitation after its person was removed, or has lost the role; a password link; a used and a revoked link."""
     frank, now = make_user("frank"), database_now()
@@ -212,28 +262,35 @@ VISITS: dict[Callable[[APIClient, Project, Cast], None], set[str]] = {
         "release_number_once_per_project",
         "one_call_per_account_and_key",
     },
+    counts: {
+        "one_total_of_each_kind",
+        "one_tally_per_annotator",
+        "one_quality_per_annotator_and_project",
+        "one_failure_per_task_and_project",
+    },
+    models_and_scores: {
+        "one_champion_per_project",
+        "ScoringPass.reward_model",
+        "lane_number_once_per_pass",
+        "one_score_per_model_and_response",
+        "evaluation_once_per_model_and_data",
+        "UnlikelyAnnotation.annotation",
+    },
+    snapshots_of_the_same_labels: {"snapshot_content_once_per_project"},
     links: {"one_place_for_each_person"},
 }
 RANDOM = {"Invitation.digest", "PasswordLink.digest", "Token.digest"}
-WRITTEN_BY_WORKERS = {
-    "one_total_of_each_kind",
+WITHOUT_A_SECOND_VISIT = {
+    # The month's table goes in the transaction that writes the row, so that the next look finds no such month.
     "AuditArchive.month",
-    "one_failure_per_task_and_project",
-    "one_tally_per_annotator",
-    "one_quality_per_annotator_and_project",
-    "UnlikelyAnnotation.annotation",
-    "snapshot_content_once_per_project",
+    # A run writes its version in the transaction that ends its training, and nothing later (LostRun). A project has
+    # one run at a time (one_active_run_per_project).
     "RewardModel.run",
     "model_version_once_per_project",
-    "one_champion_per_project",
     "Policy.run",
     "policy_version_once_per_project",
-    "evaluation_once_per_model_and_data",
-    "one_score_per_model_and_response",
-    "ScoringPass.reward_model",
-    "lane_number_once_per_pass",
 }
-"""Rows of background work and of triggers, which no request inserts; their own tests run them twice."""
+"""Rows that nobody can ask for twice, and that no repeated job reaches; the tests of these jobs run them twice."""
 
 
 def unique(model: type[Model]) -> Iterator[str]:
@@ -245,7 +302,7 @@ def unique(model: type[Model]) -> Iterator[str]:
 
 def test_every_unique_constraint_is_visited_twice() -> None:
     ours = [model for model in apps.get_models() if model._meta.app_label in ("annotator", "rewards")]
-    named = set().union(*VISITS.values(), RANDOM, WRITTEN_BY_WORKERS)
+    named = set().union(*VISITS.values(), RANDOM, WITHOUT_A_SECOND_VISIT)
     assert {name for model in ours for name in unique(model)} == named
 
 

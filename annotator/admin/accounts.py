@@ -16,6 +16,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from annotator import audit
 from annotator.accounts import tokens
 from annotator.admin.recorded import Recorded, Titled
+from annotator.forms.seen import SeenFieldsForm
 from annotator.models import ImportedRater, Token, User
 from annotator.projects import members
 
@@ -34,7 +35,7 @@ class GivenPasswordForm(AdminPasswordChangeForm):
         return saved
 
 
-class AccountForm(UserChangeForm):
+class AccountForm(SeenFieldsForm, UserChangeForm):
     """Refuses to close the account of a project's last manager."""
 
     def clean_is_active(self) -> bool:

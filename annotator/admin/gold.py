@@ -8,17 +8,17 @@ from django.contrib import admin
 from django.db import transaction
 from django.db.models import Count, Q
 from django.http import HttpRequest
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from unfold.admin import StackedInline
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from annotator.admin.scoping import ManagedOnly, OfManagedProjects
+from annotator.forms.seen import SeenFieldsForm
 from annotator.models import Assignment, Attribute, ExpertRating, Gold
 from annotator.templatetags.scales import level
 
 
-class ExpertRatingForm(forms.ModelForm):  # type: ignore[type-arg]
+class ExpertRatingForm(SeenFieldsForm):
     """Asks for a level of each attribute and stores scores. A subclass names the project's attributes."""
 
     attributes: ClassVar[Sequence[Attribute]] = ()
@@ -27,17 +27,6 @@ class ExpertRatingForm(forms.ModelForm):  # type: ignore[type-arg]
         super().__init__(*args, **kwargs)
         for attribute in self.attributes:
             self.initial.setdefault(_field(attribute), (self.instance.scores or {}).get(attribute.key))
-
-    def clean(self) -> dict[str, Any] | None:
-        """Refuses a level where somebody else has chosen another one since the page was opened."""
-        data = super().clean()
-        for name, field in self.fields.items():
-            shown = self.data.get(self.add_initial_prefix(name)) if field.show_hidden_initial else None
-            now = self.initial.get(name)
-            if name in self.changed_data and shown is not None and shown != str("" if now is None else now):
-                text = _("Somebody else has chosen %(level)s meanwhile. Reload the page to see it.")
-                self.add_error(name, text % {"level": dict(field.choices).get(now, now)})  # type: ignore[attr-defined]
-        return data
 
     def save(self, commit: bool = True) -> Any:
         names = {attribute.key: _field(attribute) for attribute in self.attributes}
@@ -52,9 +41,9 @@ def _field(attribute: Attribute) -> str:
 
 def _levels(attribute: Attribute) -> forms.TypedChoiceField:
     choices = [(score, f"{level(score)}: {text}") for score, text in enumerate(attribute.shown_levels)]
-    # With what the page showed in a hidden field, so that nobody's change is overwritten unread.
-    shown = {"label": attribute.shown_name, "widget": UnfoldAdminSelectWidget, "show_hidden_initial": True}
-    return forms.TypedChoiceField(choices=choices, coerce=int, **shown)
+    return forms.TypedChoiceField(
+        choices=choices, coerce=int, label=attribute.shown_name, widget=UnfoldAdminSelectWidget
+    )
 
 
 class ExpertRatingInline(StackedInline):

@@ -16,6 +16,7 @@ from annotator.access import user_of
 from annotator.admin.exclusions import exclude_url
 from annotator.admin.scoping import ManagedOnly, OfManagedProjects, ToBeRead
 from annotator.db.clock import database_now
+from annotator.forms.seen import SeenFieldsForm
 from annotator.gold import gold_tasks
 from annotator.models import Membership, PauseReason, Project, QualificationRun, Role, Tally, User
 from annotator.projects import members
@@ -69,7 +70,7 @@ class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
         return data
 
 
-class MemberForm(forms.ModelForm):  # type: ignore[type-arg]
+class MemberForm(SeenFieldsForm):
     """Changes a member's role and limits by the rules that hold at every door."""
 
     by: User
@@ -104,7 +105,9 @@ class MemberForm(forms.ModelForm):  # type: ignore[type-arg]
         """Makes the change, for the trial in `clean` and for good in `save_model`."""
         if "role" in self.changed_data:
             members.give_role(member, data["role"], agreed=member.user == self.by)
-        members.limit(member, quota=data["quota"], languages=data["languages"] or [])
+        quota = data["quota"] if "quota" in self.changed_data else member.quota
+        languages = data["languages"] or [] if "languages" in self.changed_data else member.languages
+        members.limit(member, quota=quota, languages=languages)
 
 
 def _asked(user: User) -> str:
@@ -158,7 +161,9 @@ class MembershipAdmin(OfManagedProjects):
         return ["user", "project", *own]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        return ["user", "project", "offered", "qualified_at", "paused_at", "paused", "with_experts"] if obj else []
+        # A further try is given by an action, which the form would leave undone.
+        told = ["offered", "qualified_at", "extra_tries", "paused_at", "paused", "with_experts"]
+        return ["user", "project", *told] if obj else []
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.has_module_permission(request)

@@ -19,6 +19,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from annotator.access import user_of
 from annotator.admin.scoping import OfManagedProjects
 from annotator.db.clock import database_now
+from annotator.forms.seen import SeenFieldsForm
 from annotator.models import Guideline, Project
 from annotator.projects import archive, deletion, figures, project_settings
 from annotator.projects.guidelines import publish_guidelines
@@ -30,6 +31,7 @@ class GuidelineInline(TabularInline):
     """Versions are added, never changed: annotators have acknowledged them."""
 
     model = Guideline
+    form = SeenFieldsForm
     extra = 0
     fields = ["version", "text", "created_at"]
     readonly_fields = ["version", "created_at"]
@@ -55,7 +57,7 @@ class GuidelineInline(TabularInline):
         return formset
 
 
-class ProjectForm(forms.ModelForm):  # type: ignore[type-arg]
+class ProjectForm(SeenFieldsForm):
     """Holds the settings to the rules that hold at every door."""
 
     def clean(self) -> dict[str, Any]:
@@ -63,7 +65,8 @@ class ProjectForm(forms.ModelForm):  # type: ignore[type-arg]
         before = Project.objects.get(pk=self.instance.pk) if self.instance.pk else None
         if not self.errors:
             try:
-                check(before, data)
+                # What the form did not change may be of before: somebody else may have changed it meanwhile.
+                check(before, {name: data[name] for name in data if name in self.changed_data} if before else data)
             except InvalidProject as invalid:
                 for field, texts in invalid.errors.items():
                     self.add_error(field if field in self.fields else None, texts)

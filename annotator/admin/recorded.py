@@ -9,6 +9,7 @@ from django.utils.text import capfirst
 from unfold.admin import ModelAdmin
 
 from annotator import audit
+from annotator.forms.seen import SeenFieldsForm
 from annotator.models import Project
 
 
@@ -25,6 +26,7 @@ class Titled(ModelAdmin):
 class Recorded(Titled):
     """Records what its own form adds, changes and deletes, under `recorded_as`: project.changed and the like."""
 
+    form: Any = SeenFieldsForm
     recorded_as = ""
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:

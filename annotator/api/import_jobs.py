@@ -124,13 +124,17 @@ class PreviewSerializer(serializers.Serializer[Any]):
 
 
 class MappingSerializer(ModelSerializer[ImportMapping]):
+    """A mapping. Sent back with `changed_at`, it is refused if another one has been kept under the name since."""
+
     mapping = serializers.JSONField(source="columns")
     name = serializers.CharField(max_length=200)
+    changed_at = serializers.DateTimeField(
+        required=False, allow_null=True, help_text="of the mapping that it replaces; null: of none; absent: of any"
+    )
 
     class Meta:
         model = ImportMapping
         fields = ["id", "name", "mapping", "changed_at"]
-        read_only_fields = ["changed_at"]
 
 
 def _managed(request: Request, slug: str) -> Project:
@@ -280,7 +284,10 @@ class ImportMappings(Idempotent, generics.ListAPIView[ImportMapping]):
         serializer = MappingSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         mapping = read_mapping(serializer.validated_data["columns"])
-        row = kept_mappings.keep(project, serializer.validated_data["name"], mapping, by=user)
+        name, read = serializer.validated_data["name"], serializer.validated_data.get("changed_at")
+        seen = {" ".join(name.split()): kept_mappings.moment(read)} if read else {}
+        asks = "changed_at" in serializer.validated_data
+        row = kept_mappings.keep(project, name, mapping, by=user, seen=seen if asks else None)
         return Response(MappingSerializer(row).data, status=status.HTTP_201_CREATED)
 
 

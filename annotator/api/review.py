@@ -114,6 +114,11 @@ class AdjudicationSerializer(KnownFields):
     ranking = RankingField(required=False, allow_null=True)
     reason = serializers.ChoiceField(choices=Adjudication.Reason.choices)
     comment = serializers.CharField(required=False, allow_blank=True, default="", max_length=LONGEST_NOTE)
+    based_on = WholeNumberField(
+        required=False,
+        min_value=0,
+        help_text="the id of the authoritative rating that it replaces; 0: of none; absent: of any",
+    )
 
     def validate_ratings(self, ratings: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if len({rating["response"] for rating in ratings}) != len(ratings):
@@ -123,12 +128,14 @@ class AdjudicationSerializer(KnownFields):
     def decision(self) -> dict[str, Any]:
         """Returns the validated decision as the keyword arguments of `adjudicate`."""
         data = dict(self.validated_data)
-        ratings = data.pop("ratings")
+        ratings, seen = data.pop("ratings"), data.pop("based_on", None)
         segments = {rating["response"]: rating["segments"] for rating in ratings if "segments" in rating}
-        return data | {"scores": {rating["response"]: rating["scores"] for rating in ratings}, "segments": segments}
+        scores = {rating["response"]: rating["scores"] for rating in ratings}
+        return data | {"scores": scores, "segments": segments, "seen": seen}
 
 
 class StoredAdjudicationSerializer(serializers.Serializer[Any]):
+    id = serializers.IntegerField(help_text="to be sent as `based_on` with a rating that replaces it")
     ratings = DecidedSerializer(many=True)
     preference = serializers.IntegerField(allow_null=True)
     ranking = RankingField(allow_null=True)
@@ -235,6 +242,7 @@ def _rater(rater: Rater) -> dict[str, Any]:
 
 def _adjudication(adjudication: Adjudication) -> dict[str, Any]:
     return {
+        "id": adjudication.pk,
         # Keys of a JSON object are text: the ids of the responses are to be numbers again.
         "ratings": [_decided(adjudication, response) for response in adjudication.scores],
         "preference": adjudication.preference,

@@ -1,7 +1,10 @@
 """Mappings that a project keeps by name, so that the next file with the same columns needs no new one."""
 
+import json
 import re
+from collections.abc import Iterable
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from django.utils.translation import gettext as _
 
@@ -11,6 +14,7 @@ from annotator.importing.judgement_columns import BadMapping
 from annotator.importing.mappings import ColumnMapping, mapping_of_text, read_mapping
 from annotator.models import ImportMapping, Project, User
 from annotator.refusals import Refusal
+from annotator.stale_edits import Seen
 
 MOST = 50
 LONGEST_NAME = ImportMapping._meta.get_field("name").max_length or 0
@@ -23,6 +27,19 @@ class TooManyMappings(Refusal):
     code = "too_many_mappings"
 
 
+class NewerMapping(Refusal):
+    """Somebody else has kept another mapping under the name since the caller read it; `current` is theirs."""
+
+    code = "newer_mapping"
+
+    def __init__(self, current: ImportMapping) -> None:
+        text = _("Somebody else has kept another mapping as %(name)s meanwhile: %(mapping)s")
+        columns = json.dumps(current.columns, ensure_ascii=False)
+        super().__init__(text % {"name": current.name, "mapping": columns})
+        self.errors = {"changed_at": [str(self)]}
+        self.current = current
+
+
 class UnknownMapping(BadMapping):
     """The project keeps no mapping of this name; the message lists those that it keeps."""
 
@@ -30,12 +47,16 @@ class UnknownMapping(BadMapping):
 
 
 @in_transaction
-def keep(project: Project, name: str, mapping: ColumnMapping, *, by: User | None) -> ImportMapping:
+def keep(
+    project: Project, name: str, mapping: ColumnMapping, *, by: User | None, seen: Seen | None = None
+) -> ImportMapping:
     """Keeps the mapping under the name, in place of the mapping that had the name before.
 
-    The name of whoever rated a file is not kept: the next file is another person's.
+    The name of whoever rated a file is not kept: the next file is another person's. `seen` holds the mappings as the
+    caller has read them (`as_seen`), where the caller asks not to replace others.
 
     Raises:
+        NewerMapping: Another mapping has this name than the caller has seen.
         BadMapping: The name is empty, too long, or has characters that a name may not have, or nothing is mapped.
         TooManyMappings: The project keeps MOST of them.
     """
@@ -52,10 +73,22 @@ def keep(project: Project, name: str, mapping: ColumnMapping, *, by: User | None
     if others.count() >= MOST:
         text = _("The project keeps %(number)s mappings already. Delete one of them.")
         raise TooManyMappings(text % {"number": MOST})
+    row = ImportMapping.objects.filter(project=project, name=name).first()
+    if row and seen is not None and row.columns != mapping.as_json() and as_seen([row])[name] != seen.get(name):
+        raise NewerMapping(row)
     fields = {"columns": mapping.as_json(), "by": by}
     row, _is_new = ImportMapping.objects.update_or_create(project=project, name=name, defaults=fields)
     audit.record("import_mapping.kept", f"mapping {name}", project=project, columns=mapping.as_json())
     return row
+
+
+def as_seen(rows: Iterable[ImportMapping]) -> dict[str, str]:
+    """Returns when each mapping was last kept, by its name, to be given to `keep` as `seen`."""
+    return {row.name: moment(row.changed_at) for row in rows}
+
+
+def moment(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat()
 
 
 @in_transaction

@@ -34,6 +34,11 @@ class SettledMeanwhile(Refusal):
 
     code = "settled_meanwhile"
 
+    def __init__(self, current: Adjudication | None) -> None:
+        super().__init__(_("Somebody else has settled this task meanwhile. Compare both, then settle it again."))
+        text = _("The rating in force is %(id)s, by %(name)s.") if current else _("No rating is in force. Send 0.")
+        self.errors = {"based_on": [text % {"id": current.pk, "name": current.by} if current else text]}
+
 
 @in_transaction
 def adjudicate(
@@ -92,7 +97,7 @@ def adjudicate(
     if current and _content(current) == _content(adjudication):
         return current
     if seen is not None and seen != (current.pk if current else 0):
-        raise SettledMeanwhile(_("Somebody else has settled this task meanwhile. Compare both, then settle it again."))
+        raise SettledMeanwhile(current)
     task.adjudications.filter(is_current=True).update(is_current=False)
     adjudication.save()
     _write_labels(adjudication, now)

@@ -40,6 +40,7 @@ from annotator.importing.notes import Notes
 from annotator.models import Import, ImportJob, ImportMapping, Project
 from annotator.refusals import Refusal
 from annotator.search.listing import MOST_COUNTED
+from annotator.stale_edits import FIELD, sealed, unsealed
 from annotator.storage.disk_space import MEGABYTE
 from annotator.web.body_limits import most_bytes
 from annotator.web.htmx import HtmxRequest
@@ -145,7 +146,12 @@ def _listed_jobs(project: Project) -> QuerySet[ImportJob]:
 @require_GET
 def import_job(request: HtmxRequest, slug: str, job_id: int) -> HttpResponse:
     """Shows one upload: its first rows as tasks and the mapping, then how far it is, then what came of it."""
-    job = _managed_job(request, slug, job_id)
+    template = "workspace/_import_job.html" if request.htmx else "workspace/import_job.html"
+    return render(request, template, _job_page(request, _managed_job(request, slug, job_id)))
+
+
+def _job_page(request: HttpRequest, job: ImportJob, *, written: ColumnMapping | None = None) -> dict[str, Any]:
+    """Returns what the page of an upload shows; its first rows by the `written` mapping, where there is one."""
     page: dict[str, Any] = {"project": job.project, "job": job}
     if job.is_under_way():
         page |= _progress(job)
@@ -154,9 +160,8 @@ def import_job(request: HtmxRequest, slug: str, job_id: int) -> HttpResponse:
         page["kept_errors"] = job.errors.count() if job.rejected or job.ratings_left_out else 0
         page["notes"] = Notes.from_json(job.notes).sentences()
     if job.file_hash and (job.state == ImportJob.State.UPLOADED or job.was_checked()):
-        page |= _preview(request, job)
-    template = "workspace/_import_job.html" if request.htmx else "workspace/import_job.html"
-    return render(request, template, page)
+        page |= _preview(request, job, written=written)
+    return page
 
 
 def _managed_job(request: HttpRequest, slug: str, job_id: int) -> ImportJob:
@@ -175,10 +180,12 @@ def _progress(job: ImportJob) -> dict[str, Any]:
     }
 
 
-def _preview(request: HttpRequest, job: ImportJob) -> dict[str, Any]:
+def _preview(request: HttpRequest, job: ImportJob, *, written: ColumnMapping | None) -> dict[str, Any]:
     sample = jobs.sample_of(job)
     kept = list(ImportMapping.objects.filter(project=job.project))
     form, mapping = _mapping(request, job, sample, kept)
+    if written:
+        form, mapping = MappingForm(sample.columns, initial=filled_in(written.as_json())), written
     preview = partial(samples.preview, job.project, sample, person=jobs.person_of_file(job))
     try:
         shown = preview(fitting_only(mapping))
@@ -223,6 +230,8 @@ def _preview(request: HttpRequest, job: ImportJob) -> dict[str, Any]:
         "form": form,
         "sent": SENT,
         "usable": bool(shown.tasks) or not sample.columns,
+        "keep_as": request.POST.get("name") or request.GET.get("kept", ""),
+        "seen": sealed(kept_mappings.as_seen(kept)),
         "kept": [
             (row, all(is_there(name, sample.columns) for name in read_mapping(row.columns).columns())) for row in kept
         ],
@@ -324,7 +333,11 @@ def keep_mapping(request: HttpRequest, slug: str, job_id: int) -> HttpResponse:
     job = _managed_job(request, slug, job_id)
     try:
         mapping = mapping_of_text(request.POST.get("mapping", ""))
-        row = kept_mappings.keep(job.project, request.POST.get("name", ""), mapping, by=user_of(request))
+        seen = unsealed(request.POST[FIELD]) if FIELD in request.POST else None
+        row = kept_mappings.keep(job.project, request.POST.get("name", ""), mapping, by=user_of(request), seen=seen)
+    except kept_mappings.NewerMapping as stale:
+        page = _job_page(request, job, written=mapping) | {"newer": str(stale)}
+        return render(request, "workspace/import_job.html", page, status=stale.status)
     except Refusal as refused:
         messages.error(request, str(refused))
         return redirect("import-job", slug, job_id)

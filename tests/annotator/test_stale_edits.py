@@ -1,20 +1,41 @@
 """Of two people who edit the same thing at once, the second sees what the first has changed, at every page and call."""
 
+import io
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from django.contrib import admin
+from django.contrib.auth.models import Group
+from django.db.models import Model
 from django.http import HttpResponse
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.urls import URLResolver, get_resolver, reverse
 from rest_framework.test import APIClient
 
 from annotator import annotation
 from annotator.api.rubrics import answered
 from annotator.db.clock import database_now
-from annotator.models import Adjudication, ExpertRating, Membership, Project, Rubric, Task, User, Webhook
+from annotator.forms.seen import SeenFieldsForm
+from annotator.importing import jobs, kept_mappings
+from annotator.importing.mappings import read_mapping
+from annotator.models import (
+    Adjudication,
+    ExpertRating,
+    Gold,
+    Guideline,
+    ImportJob,
+    ImportMapping,
+    Membership,
+    Project,
+    Rubric,
+    Task,
+    User,
+    Webhook,
+)
 from annotator.projects import guidelines, members, project_settings, rubrics
 from annotator.projects.rubrics import AttributeText, RubricText
 from annotator.review import adjudicate
@@ -89,6 +110,9 @@ class Edit:
     stands: Callable[[World], bool]
 
 
+MINE, THEIRS = (
+    {"prompt": "question", "responses": [{"text": name}, {"text": "third"}]} for name in ("first", "second")
+)
 TONE = RubricText("mine", "Theirs", (AttributeText("tone", "Tone", ("rude", "plain", "kind")),))
 
 
@@ -142,6 +166,14 @@ EDITS = {
         ("Somebody else has settled this task meanwhile", "Change it"),
         lambda w: set(Adjudication.objects.get(is_current=True).scores.popitem()[1].values()) == {3},
     ),
+    "keep-mapping": Edit(
+        "/projects/talk/data/imports/{job}/?kept=ours", "/projects/talk/data/imports/{job}/mapping/",
+        {"mapping": [json.dumps(MINE)]},
+        lambda w: kept_mappings.keep(w.project, "ours", read_mapping(THEIRS), by=None),
+        ("Somebody else has kept another mapping as ours meanwhile", "{&quot;text&quot;: &quot;second&quot;}",
+         "{&quot;text&quot;: &quot;first&quot;}"),
+        lambda w: ImportMapping.objects.get().columns["responses"][0] == {"text": "second"},
+    ),
     "recut-task": Edit(
         "/projects/cut/data/tasks/{cut}/", "/projects/cut/data/tasks/{cut}/segments/",
         {"parts": ["It rains.\n-----\nIt pours. It ends."]},
@@ -162,6 +194,9 @@ def world(project: Project, cast: Cast, client: Client) -> World:
     cut = make_segmented_project("cut")
     make_member(cut, cast.carol, "manager")
     make_segmented_task(cut, "cut")
+    file = io.BytesIO(b"question,first,second,third\nWhy?,So.,No.,Yes.\n")
+    jobs.upload(project, file.read, file_name="rows.csv", by=cast.carol, now=NOW)
+    kept_mappings.keep(project, "ours", read_mapping({"prompt": "question", "responses": [{"text": "third"}]}), by=None)
     return World(project, cast.carol, client)
 
 
@@ -171,7 +206,7 @@ def filled(world: World, text: str) -> str:
     numbers = {f"R{place}": str(response.public_id) for place, response in enumerate(responses)}
     for name, number in numbers.items():
         text = text.replace(name, number)
-    return text.format(**names, hook=hook(world).pk)
+    return text.format(**names, hook=hook(world).pk, job=ImportJob.objects.get().pk)
 
 
 def begun(world: World, edit: Edit) -> Fields:
@@ -217,7 +252,7 @@ def test_an_edit_of_what_stands_still_is_made(world: World, name: str) -> None:
     assert send(world, edit, begun(world, edit)).status_code == 302
 
 
-@pytest.mark.parametrize("name", sorted({"rubric", "webhook", "person", "review-task"}))
+@pytest.mark.parametrize("name", sorted({"rubric", "webhook", "person", "review-task", "keep-mapping"}))
 def test_who_has_seen_the_others_edit_may_send_the_form_again(world: World, name: str) -> None:
     edit = EDITS[name]
     form = begun(world, edit)
@@ -252,6 +287,91 @@ def test_an_experts_level_that_somebody_else_has_changed_stays(world: World, min
     assert rating.scores["helpfulness"] == (1 if mine == "helpfulness" else rating.scores["helpfulness"])
 
 
+# The admin -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def root(world: World) -> User:
+    User.objects.filter(pk=world.carol.pk).update(is_staff=True, is_superuser=True)
+    root = User.objects.get(pk=world.carol.pk)
+    world.page.force_login(root)
+    Group.objects.create(name="helpers")
+    make_gold(world.project)
+    return root
+
+
+def rows_of(world: World) -> dict[str, tuple[Model, dict[str, Any], dict[str, Any]]]:
+    """A row of each model that the admin changes, with what carol writes and what somebody else does meanwhile."""
+    return {
+        "project": (world.project, {"name": "Mine"}, {"name": "Theirs", "quota": 50}),
+        "membership": (Membership.objects.get(user__username="bob"), {"quota": 7}, {"quota": 5, "languages": ["de"]}),
+        "user": (User.objects.get(username="bob"), {"email": "m@x.org"}, {"email": "t@x.org", "first_name": "Bo"}),
+        "group": (Group.objects.get(), {"name": "mine"}, {"name": "theirs"}),
+        "gold": (Gold.objects.get(), {"use": "test"}, {"use": "practice"}),
+        "task": (Task.objects.get(external_id="rated"), {"priority": 7}, {"priority": 5}),
+    }
+
+
+def opened_in_admin(world: World, row: Model) -> tuple[str, Fields]:
+    address = f"/admin/{row._meta.app_label}/{row._meta.model_name}/{row.pk}/change/"
+    return address, admin_form(world.page.get(address))
+
+
+def admin_form(page: Any) -> Fields:
+    return next(
+        fields for _action, fields in Forms(page.content.decode()).forms if any("initial-" in n for n in fields)
+    )
+
+
+def sent_by(mine: dict[str, Any]) -> Fields:
+    return {name: [str(value)] for name, value in mine.items()}
+
+
+@pytest.mark.parametrize("name", ["project", "membership", "user", "group", "gold", "task"])
+def test_the_admin_shows_what_somebody_else_has_changed_and_keeps_it(world: World, root: User, name: str) -> None:
+    row, mine, theirs = rows_of(world)[name]
+    (field, wanted), *_rest = mine.items()
+    address, form = opened_in_admin(world, row)
+    type(row)._default_manager.filter(pk=row.pk).update(**theirs)
+    refused = world.page.post(address, form | sent_by(mine))
+    row.refresh_from_db()
+    assert refused.status_code == 200
+    assert "Somebody else has chosen" in refused.content.decode()
+    assert {key: getattr(row, key) for key in theirs} == theirs
+    assert world.page.post(address, admin_form(refused)).status_code == 302
+    row.refresh_from_db()
+    assert {key: getattr(row, key) for key in theirs} == theirs | {field: wanted}
+
+
+def test_the_admin_leaves_what_somebody_else_has_changed_elsewhere(world: World, root: User) -> None:
+    address, form = opened_in_admin(world, world.project)
+    project_settings.change(world.project, {"quota": 50, "paused": True})
+    assert world.page.post(address, form | {"name": ["Mine"]}).status_code == 302
+    project = Project.objects.get(slug="talk")
+    assert (project.name, project.quota, project.paused) == ("Mine", 50, True)
+
+
+def test_the_admin_adds_no_guidelines_to_a_version_that_was_not_read(world: World, root: User) -> None:
+    guidelines.publish(world.project, "Be fair.")
+    address, form = opened_in_admin(world, world.project)
+    guidelines.publish(world.project, "Be kind.")
+    (place,) = form["guidelines-INITIAL_FORMS"]
+    added = {f"guidelines-{place}-text": ["Be brief."], f"initial-guidelines-{place}-text": ["Be fair."]}
+    answer = world.page.post(address, form | added | {"guidelines-TOTAL_FORMS": [str(int(place) + 1)]})
+    assert "Somebody else has chosen Be kind. meanwhile" in answer.content.decode()
+    assert Guideline.objects.filter(project=world.project, text="Be brief.").count() == 0
+
+
+def test_every_form_of_the_admin_carries_what_its_page_showed(world: World, root: User, rf: RequestFactory) -> None:
+    request = rf.get("/")
+    request.user = root
+    changing = {model: one for model, one in admin.site._registry.items() if one.has_change_permission(request)}
+    rows = {model: row for model in changing if (row := model._default_manager.first())}
+    forms = {model.__name__: changing[model].get_form(request, row, change=True) for model, row in rows.items()}
+    assert {name for name, form in forms.items() if not issubclass(form, SeenFieldsForm)} == set()
+    assert {"Project", "Membership", "User", "Group", "Gold", "Task"} <= forms.keys()
+
+
 # Every form ------------------------------------------------------------------------------------------------
 
 EDIT_NOTHING_READ = {
@@ -259,7 +379,7 @@ EDIT_NOTHING_READ = {
     "begin-qualification", "evaluation-jobs", "import-data", "invitation", "invitations",
     "new-project", "new-password", "releases", "request-export", "start-import", "start-policy-run", "start-run",
     "repeat-run", "tokens", "password-link", "test-webhook", "retry-delivery", "verify-policy", "verify-version",
-    "stop-run", "preview-guidelines", "keep-mapping", "login", "logout", "set_language", "webhooks",
+    "stop-run", "preview-guidelines", "login", "logout", "set_language", "webhooks",
     # A button that says where something is to go, whatever it was before; the second press changes nothing.
     "archive-project", "restore-project", "cancel-import", "end-token", "revoke-invitation", "dismiss-person",
     "exclude-person", "readmit-person", "people", "offer", "offer-policy", "promote-version", "reject-version",
@@ -337,3 +457,39 @@ def test_the_same_rubric_twice_is_no_edit(world: World, as_user: Callable[[User]
     assert put("/api/v1/projects/talk/rubric/", changed, format="json").json()["version"] == 2
     assert put("/api/v1/projects/talk/rubric/", changed, format="json").json()["version"] == 2
     assert Rubric.objects.filter(project=world.project).count() == 1
+
+
+def test_rest_refuses_a_mapping_that_replaces_another_one_than_was_read(
+    world: World, as_user: Callable[[User], APIClient]
+) -> None:
+    client, address = as_user(world.carol), "/api/v1/projects/talk/import-mappings/"
+    (read,) = client.get(address).json()["results"]
+    kept_mappings.keep(world.project, "ours", read_mapping(THEIRS), by=None)
+    answer = client.post(address, read | {"mapping": MINE}, format="json")
+    assert (answer.status_code, answer.json()["code"]) == (409, "newer_mapping")
+    assert "second" in answer.json()["detail"]
+    assert client.post(address, read | {"mapping": THEIRS}, format="json").status_code == 201
+    new = {"name": "ours", "mapping": MINE}
+    assert client.post(address, new | {"changed_at": None}, format="json").status_code == 409
+    kept = client.post(address, new, format="json").json()
+    assert client.post(address, kept | {"mapping": THEIRS}, format="json").status_code == 201
+
+
+def test_rest_refuses_an_authoritative_rating_that_replaces_another_one_than_was_read(
+    world: World, as_user: Callable[[User], APIClient]
+) -> None:
+    task = Task.objects.get(external_id="rated")
+    client, address = as_user(world.carol), f"/api/v1/tasks/{task.public_id}/adjudication/"
+
+    def put(level: int, **based: int) -> Any:
+        ratings = [
+            {"response": row.public_id, "scores": dict.fromkeys(ATTRIBUTES, level)} for row in task.responses.all()
+        ]
+        return client.put(address, {"ratings": ratings, "reason": "other", **based}, format="json")
+
+    first = put(1, based_on=0).json()
+    refused = put(2, based_on=0)
+    assert (refused.status_code, refused.json()["code"]) == (409, "settled_meanwhile")
+    assert str(first["id"]) in refused.json()["errors"]["based_on"][0]
+    assert put(2, based_on=first["id"]).status_code == 200
+    assert put(3).status_code == 200

@@ -18,7 +18,7 @@ from tests.rewards.policies.snapshots import JUDGEMENT, make_policy
 from tests.worlds import World
 
 ANNOTATORS = ("alice", "bob", "erin")
-CONFIG = {"epochs": 0, "threads": 1, "batch_tokens": 512, "max_length": 128, "seed": 5, "cross_fit_minutes": 0}
+CONFIG = {"epochs": 0, "threads": 1, "batch_tokens": 512, "max_length": 64, "seed": 5, "cross_fit_minutes": 0}
 LEARNT = ("trained", "two_models", "policy")
 """The states in which a reward model has been trained."""
 ENDED = (RunState.PROMOTED, RunState.REJECTED)

@@ -3,15 +3,20 @@
 from pathlib import Path
 
 import pytest
+from django.conf import LazySettings
 
 from annotator.background import heartbeats
 from annotator.background.heartbeats import QueueHealth
 from rewards import training
 from rewards.models import TrainingRun
+from tests.rewards.learning.conftest import encoder_directory  # noqa: F401
+from tests.worlds.building import LEARNT
 
 
 @pytest.fixture(autouse=True)
-def _workers(monkeypatch: pytest.MonkeyPatch) -> None:
+def _workers(monkeypatch: pytest.MonkeyPatch, settings: LazySettings, request: pytest.FixtureRequest) -> None:
+    if "world" in request.fixturenames and request.getfixturevalue("world").state in LEARNT:
+        settings.REWARD_BACKBONES = {"minilm": str(request.getfixturevalue("encoder_directory"))}
     monkeypatch.setattr(heartbeats, "listening", lambda: dict.fromkeys(heartbeats.QUEUES, QueueHealth(1, 0.5)))
     monkeypatch.setattr(training, "supervise", _supervise)
 

@@ -1,7 +1,6 @@
 """Follows the links of pages as one reader, and notes what is wrong with the pages behind them."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from html import unescape
 from urllib.parse import urlsplit
@@ -19,12 +18,12 @@ _LEFT_OUT = {"logout", "set_language", "invitation", "admin:jsi18n", "javascript
 class Crawl:
     """What one reader sees; `faults` fills as pages are opened.
 
-    Of addresses of one view with parameters of the same names, `most` are opened: those that come first.
+    Of addresses of one view with parameters of the same names the first one is opened.
     """
 
-    def __init__(self, client: Client, start: str, *, language: str, most: int) -> None:
-        self.client, self.language, self.most = client, language, most
-        self.waiting, self.seen, self.opened, self.faults = [start], {start}, Counter[str](), list[str]()
+    def __init__(self, client: Client, start: str, *, language: str) -> None:
+        self.client, self.language = client, language
+        self.waiting, self.seen, self.opened, self.faults = [start], {start}, set[str](), list[str]()
 
     def go(self) -> list[str]:
         """Opens every page within reach and returns what is wrong."""
@@ -69,9 +68,9 @@ class Crawl:
                 self.faults.append(f"{target}: nothing is there")
             return
         kind = f"{view} {sorted(part.partition('=')[0] for part in parts.query.split('&'))}"
-        if view in _LEFT_OUT or view.startswith("admin:") or self.opened[kind] >= self.most:
+        if view in _LEFT_OUT or view.startswith("admin:") or kind in self.opened:
             return
-        self.opened[kind] += 1
+        self.opened.add(kind)
         self.waiting.append(target)
 
 

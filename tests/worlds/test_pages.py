@@ -7,6 +7,7 @@ from django.template import Context
 from django.template.base import FilterExpression, Variable, VariableDoesNotExist
 from django.test import Client
 
+from annotator.models import User
 from tests.worlds import WORLDS, World, by_rubric, calls
 from tests.worlds.building import Made, make
 from tests.worlds.crawling import Crawl
@@ -59,10 +60,26 @@ def test_every_page_and_call_of_a_world_stands(world: World, strict_templates: l
 
 
 def _faults(made: Made) -> Iterator[str]:
-    readers = ((made.manager, "en"), (made.reviewer, "de"), (made.annotators[0], "de"))
-    for reader, language in readers:
+    for reader, start, language in _readers(made):
         client = Client()
         client.force_login(reader)
-        most = 2 if reader == made.manager else 1
-        crawl = Crawl(client, f"/projects/{made.project.slug}/", language=language, most=most)
-        yield from (f"{reader.username} {fault}" for fault in (*crawl.go(), *calls.faults(client, made.project.slug)))
+        yield from (f"{reader.username} {fault}" for fault in Crawl(client, start, language=language).go())
+        if reader == made.manager or _is_fourth(made.world):
+            yield from (f"{reader.username} {fault}" for fault in calls.faults(client, made.project.slug))
+
+
+def _readers(made: Made) -> Iterator[tuple[User, str, str]]:
+    """Yields who looks, where they begin, and in which language.
+
+    What a reviewer sees is a part of the manager's pages: one in every fourth world is enough.
+    """
+    workspace = f"/projects/{made.project.slug}/"
+    first, second = ("en", "de") if WORLDS.index(made.world) % 2 else ("de", "en")
+    yield made.manager, workspace, first
+    yield made.annotators[0], "/", second
+    if _is_fourth(made.world):
+        yield made.reviewer, workspace, second
+
+
+def _is_fourth(world: World) -> bool:
+    return WORLDS.index(world) % 4 == 0

@@ -16,9 +16,9 @@ from annotator.models import Project, Task
 Select = tuple[str, Sequence[Any]]
 """A statement, and the values of its parameters."""
 FIRST, AT_ONCE = 100, 2_000
-"""Tasks whose rows are read by one statement: at first few, so that the answer soon begins."""
+"""Tasks whose rows are read by one statement: at first few, so that the answer soon begins, and a preview soon ends."""
 GROWTH, MOST_AT_ONCE = 8, 100_000
-"""Where a part has no rows, the next one has so many times its tasks: most tasks may have none."""
+"""The next part has so many times the tasks. Where the last had no rows it may be larger: most tasks may have none."""
 READ_AHEAD_EVERY, MOST_READ_AHEAD = 64, 32
 """After how many rows of a part what has come of the next one is taken into memory, and how often: at most 200 kB each
 time, as the kernel holds no more. Without it PostgreSQL would stand still between two parts, on one core or the other.
@@ -73,7 +73,7 @@ def copied_in_parts(
                     yield line
                     if number % READ_AHEAD_EVERY == 0 and later:
                         later[0].read_ahead()
-                size = (at_once or AT_ONCE) if has_rows else min(GROWTH * size, MOST_AT_ONCE)
+                size = min(GROWTH * size, (at_once or AT_ONCE) if has_rows else MOST_AT_ONCE)
                 idle.append(under_way.popleft().using)
         finally:
             # All of them, whatever one raises: a part that is not closed holds its connection.

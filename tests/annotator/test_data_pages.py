@@ -8,6 +8,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from annotator import annotation
 from annotator.exporting import previews
+from annotator.exporting.filters import Filters
 from annotator.exporting.formats import FORMATS
 from annotator.exporting.layouts import LAYOUTS
 from annotator.forms.data import FORMAT_TEXTS, LAYOUT_TEXTS
@@ -560,6 +561,18 @@ def test_a_large_part_is_estimated(carol: Client, monkeypatch: pytest.MonkeyPatc
     shown = text(carol, EXPORT, layout="helpsteer2", state="complete")
     assert "About 14 rows" in shown
     assert "The first 10 rows" in shown
+
+
+@pytest.mark.usefixtures("labelled")
+def test_a_preview_reads_a_few_tasks_before_the_others(
+    project: Project, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labelled = list(project.tasks.values_list("pk", flat=True))
+    filters = Filters(among=[make_task(project, "unlabelled").pk, *labelled])
+    whole = list(previews._rows(project, "helpsteer2", filters, cast.carol))
+    monkeypatch.setattr(previews, "MEASURED", 1)
+    assert list(previews._rows(project, "helpsteer2", filters, cast.carol)) == whole
+    assert len(whole) == 14
 
 
 @pytest.mark.usefixtures("labelled")

@@ -69,6 +69,18 @@ def test_rows_come_in_parts_in_their_order(project: Project, monkeypatch: pytest
     assert [json.loads(line)["id"] for line in lines(project, few.values_list("external_id"), "id")] == ["t1", "t6"]
 
 
+def test_who_takes_a_few_rows_reads_few_tasks(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parts grow: the second one is not yet as large as those of a whole export."""
+    monkeypatch.setattr(parts, "FIRST", 1)
+    end = mock.Mock(side_effect=parts._end)
+    monkeypatch.setattr(parts, "_end", end)
+    for number in range(12):
+        make_task(project, f"t{number}")
+    rows = Task.objects.order_by("pk").values_list("external_id")
+    assert len(lines(project, rows, "id")) == 12
+    assert [call.args[2] for call in end.call_args_list][:2] == [1, parts.GROWTH]
+
+
 def test_the_last_part_ends_with_the_project(project: Project) -> None:
     make_task(project, "own")
     make_task(make_project("other"), "of another project")

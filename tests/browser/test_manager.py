@@ -351,6 +351,8 @@ def train(page: Page, *, seed: int, outcome: str) -> None:
     page.get_by_label("How to learn").select_option("quick")
     page.get_by_text("All other settings").click()
     page.get_by_label("Seed").fill(str(seed))
+    if (nothing_new := page.get_by_label("Start a run although nothing new has been labelled")).count():
+        nothing_new.check()
     page.get_by_role("button", name="Start the run").click()
     expect(page.get_by_role("heading", level=1, name="Run ")).to_be_visible()
     # Without a click: the page watches the run.

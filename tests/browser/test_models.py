@@ -65,6 +65,8 @@ def _train(page: Page, project: Project, *, seed: int) -> None:
     page.get_by_label("How to learn").select_option("quick")
     page.get_by_text("All other settings").click()
     page.get_by_label("Seed").fill(str(seed))
+    if (nothing_new := page.get_by_label("Start a run although nothing new has been labelled")).count():
+        nothing_new.check()
     page.get_by_role("button", name="Start the run").click()
     expect(page.get_by_text("It waits for a worker of the queue")).to_be_visible()
     run = TrainingRun.objects.get(state=RunState.QUEUED)

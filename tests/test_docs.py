@@ -90,6 +90,23 @@ def test_the_rest_page_has_every_reason_to_skip_or_report() -> None:
     assert {*SkipReason.values, *UnsafeCategory.values} <= set(codes(page("rest")))
 
 
+def test_contributing_names_files_and_names_that_are_there() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    files = {code for code in codes(text) if re.fullmatch(r"[.\w]+(/\w+)*/[\w.]*", code) and not code.startswith("/")}
+    assert {"annotator/projects/preset_rubrics.py", "annotator/importing/layouts/"} <= files
+    assert [file for file in files - {".venv", "var/"} if not (ROOT / file).exists()] == []
+    named = re.findall(r"`([A-Z_]{4,})`\s+(?:in|of)\s+`([\w/.]+)`", text)
+    assert {"LAYOUTS", "STAGES", "LANGUAGES"} <= {name for name, _ in named}
+    assert [name for name, file in named if not re.search(rf"^{name}\b", (ROOT / file).read_text(), re.MULTILINE)] == []
+
+
+def test_scripts_are_as_short_as_contributing_says() -> None:
+    limit = re.search(r"stays under (\d+) lines", (ROOT / "CONTRIBUTING.md").read_text())
+    assert limit
+    lengths = {file.name: len(file.read_text().splitlines()) for file in (ROOT / "static" / "js").glob("*.js")}
+    assert {name: length for name, length in lengths.items() if length >= int(limit[1])} == {}
+
+
 def test_every_make_target_that_a_page_names_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)) | {"bench-"}
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.glob("*.md")]

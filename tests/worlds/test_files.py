@@ -8,8 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import permutations
 
+import pyarrow.parquet
 import pytest
 from django.test import Client
+from sklearn.metrics import cohen_kappa_score
 
 from annotator.agreement import Selection, agreement
 from annotator.exporting import formats
@@ -96,6 +98,10 @@ def _release_faults(made: Made) -> Iterator[str]:
     is_empty = not made.project.tasks.filter(done__gt=0).exists() and made.world.data != "imported_labels"
     if release.state != Release.State.DONE and not (is_empty and "There are no labels" in release.error):
         yield f"release: {release.state} {release.error}"
+    elif release.state == Release.State.DONE:
+        loaded = sum(pyarrow.parquet.read_table(file).num_rows for file in release.folder().rglob("*.parquet"))
+        if loaded != sum(sum(splits.values()) for splits in release.counts["rows"].values()):
+            yield f"release: {loaded} rows load, and it has {release.counts['rows']}"
 
 
 def _agreement_faults(project: Project) -> Iterator[str]:
@@ -127,8 +133,6 @@ def _samples(project: Project, attribute: Attribute) -> dict[tuple[int, int], li
 
 def _kappa(samples: Sequence[Sequence[int]], levels: int) -> float | None:
     """Kappa with quadratic weights over every two raters of a sample, in both orders; each sample weighs the same."""
-    from sklearn.metrics import cohen_kappa_score
-
     pairs = [
         (one, other, 1 / (len(sample) - 1) / len(sample))
         for sample in samples

@@ -99,7 +99,7 @@ def test_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_champion_whose_checkpoint_is_corrupt() -> None:
     project = labelled_project()
     champion = make_model(project, 1, is_champion=True)
-    RewardModel.objects.filter(pk=champion.pk).update(path="models/old")
+    RewardModel.objects.filter(pk=champion.pk).update(path="models/old", attributes=project.attribute_keys())
     champion.refresh_from_db()
     champion.directory().mkdir(parents=True)
     (champion.directory() / "reward_model.json").write_text("{")

@@ -98,7 +98,8 @@ def verdict(decision: Mapping[str, Any]) -> str:
     if not decision.get("prompts") or decision["gain"] is None:
         return ""
     by_pairs, look = decision.get("measure", SQUARES) == PAIRS, decision.get("look", 1)
-    stricter = decision.get("confidence", CONFIDENCE) > CONFIDENCE
+    # Of a rise there is nothing to add: its interval is not the one that has to lie above 0.
+    stricter = decision.get("confidence", CONFIDENCE) > CONFIDENCE and round(decision["gain"], DIGITS) >= 0
     notes = [_change(decision), _again(decision, look) if look > 1 else _(STRICTER) if stricter else ""]
     return " ".join(note for note in [*notes, power(decision), _(BY_PAIRS) if by_pairs else ""] if note)
 

@@ -111,6 +111,18 @@ def why_not_now(project: Project) -> str:
     return ""
 
 
+def refuse_same_settings(project: Project, version: int, config: Mapping[str, Any]) -> None:
+    """Refuses settings with which the version was trained, where nothing has been labelled since.
+
+    Raises:
+        NothingNew: the settings are those of the version's run.
+        UnusableConfig: they are no settings.
+    """
+    former = project.reward_models.select_related("run").get(version=version).run.config
+    if check_config(run_settings.settled(project, dict(config))) == check_config(former):
+        raise NothingNew(_("Nothing new has been labelled. Tick the box below if you want the run all the same."))
+
+
 def refuse_repetition(run: TrainingRun, snapshot: Snapshot) -> None:
     """Refuses a run that would only repeat another one.
 

@@ -141,15 +141,16 @@ def _silent_queues() -> list[str]:
 def start_run(request: HttpRequest, slug: str) -> HttpResponse:
     """Shows what a run would learn from and the form of its settings; a POST starts it.
 
-    Where nothing has been labelled since the newest version was trained, it starts with the tick in `confirm` alone.
+    With the settings of the newest version, since which nothing has been labelled, it starts with the tick in `confirm`
+    alone.
     """
     user = user_of(request)
     project = access.managed_project(user, slug)
     form, unchanged = RunForm(project, request.POST if request.method == "POST" else None), unchanged_since(project)
-    if unchanged and form.is_valid() and "confirm" not in request.POST:
-        form.add_error(None, _("Nothing new has been labelled. Tick the box below if you want the run all the same."))
     if form.is_valid():
         try:
+            if unchanged and "confirm" not in request.POST:
+                runs.refuse_same_settings(project, unchanged, form.config())
             run = runs.request(project, reason=run_reasons.IN_WORKSPACE, by=user, config=form.config())
         except Refusal as refused:
             form.refuse(refused)

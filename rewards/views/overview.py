@@ -286,12 +286,13 @@ def _of_people(found: Found, links: Links) -> Texts:
 
 @dataclass(frozen=True)
 class Step:
-    """One of the first things to do in a project, whether it is done, and where."""
+    """One of the first things to do in a project, whether it is done, and where; the demo exports nothing itself."""
 
     text: str
     sentence: str
     done: bool
     link: str
+    demo_does_it: bool = True
 
 
 def _first_steps(counted: Figures, known: Facts, run: TrainingRun | None, links: Links) -> Iterator[Step]:
@@ -320,4 +321,5 @@ def _first_steps(counted: Figures, known: Facts, run: TrainingRun | None, links:
         _("As HelpSteer2's files, or in one of the other layouts."),
         bool(counted.exports),
         links.export,
+        demo_does_it=False,
     )

@@ -686,14 +686,23 @@ def test_a_run_that_waits_says_for_which_run(project: Project, carol: Client) ->
 
 
 def test_a_run_with_nothing_new_is_asked_for_twice(carol: Client, labelled: Project) -> None:
+    assert start(carol, **FORM | CHOSEN).status_code == 302
+    config = TrainingRun.objects.get().config
+    TrainingRun.objects.all().delete()
     make_model(labelled)
-    TrainingRun.objects.update(created_at=NOW + timedelta(days=36_500))
+    TrainingRun.objects.update(created_at=NOW + timedelta(days=36_500), config=config)
     asked = start(carol, **FORM | CHOSEN)
     assert asked.status_code == 422
     assert "Tick the box below" in asked.content.decode()
     assert TrainingRun.objects.filter(state=RunState.QUEUED).count() == 0
     assert start(carol, **FORM | CHOSEN | {"confirm": "on"}).status_code == 302
     assert TrainingRun.objects.filter(state=RunState.QUEUED).count() == 1
+
+
+def test_other_settings_need_nothing_new(carol: Client, labelled: Project) -> None:
+    make_model(labelled)
+    TrainingRun.objects.update(created_at=NOW + timedelta(days=36_500))
+    assert start(carol, **FORM | CHOSEN | {"epochs": "3"}).status_code == 302
 
 
 def test_a_run_with_nothing_new_is_said_before_it_starts(carol: Client) -> None:

@@ -28,6 +28,8 @@ def test_a_loss_is_a_rise_with_its_interval() -> None:
     said = told(gain=-0.0769, low=-0.2, high=0.05)
     assert "rises by 0.077 against" in said
     assert "95 % interval \N{MINUS SIGN}0.050 to 0.200" in said
+    assert run_report.STRICTER not in told(gain=-0.0769, low=-0.2, high=0.05, confidence=0.99)
+    assert run_report.STRICTER in told(confidence=0.99)
 
 
 def test_what_rounds_to_nothing_stays_the_same() -> None:

@@ -84,6 +84,8 @@ def same_responses(texts: Sequence[str]) -> tuple[str, ...]:
 
 def _kept(metadata: Mapping[str, Any], place: str, read: Collection[str] = ()) -> Iterable[Kept]:
     for name, value in metadata.items():
+        if value in (None, "", [], {}):  # such as Label Studio's predictions, of which there mostly are none
+            continue
         is_text = isinstance(value, str)
         is_short = name not in read and (not is_text or len(value) <= SHORT)
         yield Kept(f"{place}{name}", len(value) if is_text else 0, judges=is_short and _judges(name))

@@ -182,6 +182,12 @@ def test_judgements_that_are_not_read_are_named(column: str) -> None:
     assert f"none was read from them; they are kept as metadata: {column}." in told(accepted({**PAIR, column: 2}))
 
 
+@pytest.mark.parametrize("nothing", [None, "", [], {}])
+def test_a_column_that_is_empty_is_not_worth_a_word(nothing: object) -> None:
+    assert "predictions" not in told(accepted({**PAIR, "predictions": nothing}))
+    assert "predictions" in told(accepted({**PAIR, "predictions": 0}))
+
+
 def test_long_texts_that_nobody_sees_are_named() -> None:
     assert "long texts, which annotators do not see; they are kept as metadata: story." in told(
         accepted({**PAIR, "story": "Once upon a time. " * 20, "split": "train"})

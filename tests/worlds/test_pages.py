@@ -64,7 +64,7 @@ def _faults(made: Made) -> Iterator[str]:
         client = Client()
         client.force_login(reader)
         yield from (f"{reader.username} {fault}" for fault in Crawl(client, start, language=language).go())
-        if reader == made.manager or _is_fourth(made.world):
+        if _is_nth(made.world, 2 if reader == made.manager else 4):
             yield from (f"{reader.username} {fault}" for fault in calls.faults(client, made.project.slug))
 
 
@@ -77,9 +77,9 @@ def _readers(made: Made) -> Iterator[tuple[User, str, str]]:
     first, second = ("en", "de") if WORLDS.index(made.world) % 2 else ("de", "en")
     yield made.manager, workspace, first
     yield made.annotators[0], "/", second
-    if _is_fourth(made.world):
+    if _is_nth(made.world, 4):
         yield made.reviewer, workspace, second
 
 
-def _is_fourth(world: World) -> bool:
-    return WORLDS.index(world) % 4 == 0
+def _is_nth(world: World, number: int) -> bool:
+    return WORLDS.index(world) % number == 0

@@ -108,7 +108,7 @@ def test_order_layout_and_batches_decide_nothing(
     for layout, made in LAYOUTS.items():
         for size in (1, 3, 5_000) if layout in BY_ID else (3, 5_000):
             monkeypatch.setattr(batches, "BATCH", size)
-            project = make_project(f"{layout}-{size}-{dice.random()}".replace(".", ""))
+            project = make_project(f"{layout}-{size}-{Project.objects.count()}")
             shuffled = [dice.sample(ratings, len(ratings)) for ratings in tasks]
             rows = [row for n, ratings in enumerate(shuffled) for row in made(f"t{n}", ratings)]
             dice.shuffle(rows)

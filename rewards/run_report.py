@@ -133,7 +133,7 @@ def power(decision: Mapping[str, Any]) -> str:
     if not detectable or not before:
         return said
     if detectable >= before:
-        return f"{said} {_('They are too few to show any gain reliably.')}"
+        return " ".join((said, _("They are too few to show any gain reliably.")))
     numbers = {"points": number(100 * detectable, 1), "share": percent(detectable / before, 1)}
     return f"{said} {more % numbers}"
 

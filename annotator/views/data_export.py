@@ -91,7 +91,7 @@ def export_file(request: HttpRequest, slug: str) -> HttpResponseBase:
         lane_shares.require_share(request, user.pk)
         rows = export(project, **chosen, by=user)
     except (NoLabels, NoRubricVersion, UnknownExport, UnknownField, lane_shares.ShareUsedUp) as refusal:
-        messages.error(request, f"{_('Nothing was downloaded.')} {refusal}")
+        messages.error(request, " ".join((_("Nothing was downloaded."), str(refusal))))
         return redirect("export-data", slug)
     format, gzip = chosen["format"], chosen["gzip"]
     answer = StreamingHttpResponse(streamed(rows), content_type=content_type(format, gzip=gzip))

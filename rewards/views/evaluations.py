@@ -26,7 +26,7 @@ class ModelChoice(forms.ModelChoiceField):  # type: ignore[type-arg]
     def label_from_instance(self, obj: object) -> str:
         assert isinstance(obj, RewardModel)
         version = _("Version %(version)s") % {"version": obj.version}
-        return f"{version} · {_('Champion')}" if obj.is_champion else version
+        return " · ".join((version, _("Champion"))) if obj.is_champion else version
 
 
 class EvaluationForm(forms.Form):

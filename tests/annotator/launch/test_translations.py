@@ -12,6 +12,7 @@ from annotator.launch import translations
 from annotator.projects.preset_rubrics import HELPSTEER2
 
 pytestmark = pytest.mark.parametrize("po", translations.catalogues(), ids=lambda po: po.parent.parent.name)
+HIDDEN = re.compile(r"""\bf(["']).*\{_\(""")
 NAMED = re.compile(r"%\(\w+\)[a-z]|\{\w+\}")
 
 
@@ -79,3 +80,15 @@ def test_the_rubric_is_translated(po: Path) -> None:
             *attribute.levels,
             *(text for _, text in attribute.checks),
         } <= known
+
+
+def test_no_string_hides_in_an_f_string(po: Path) -> None:
+    """Babel reads no call in there, so nobody would translate it."""
+    files = [file for pattern in translations.CODE for file in translations.ROOT.glob(pattern)]
+    hidden = [
+        f"{file}:{n}"
+        for file in files
+        for n, line in enumerate(file.read_text().splitlines(), 1)
+        if HIDDEN.search(line)
+    ]
+    assert hidden == [], po

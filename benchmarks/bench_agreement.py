@@ -88,7 +88,7 @@ _FILL = (
     JOIN annotator_response r ON r.task_id = s.task_id
     """,
     """
-    INSERT INTO annotator_consensus (project_id, task_id, kept, annotators, dropped_because, computed_at)
+    INSERT INTO annotator_consensus (project_id, task_id, kept, annotators, drop_reason, computed_at)
     SELECT a.project_id, s.task_id, array_agg(a.id), 3, '', now()
     FROM annotator_annotation a JOIN annotator_assignment s ON s.id = a.assignment_id GROUP BY a.project_id, s.task_id
     """,

@@ -97,7 +97,7 @@ _FILL = (
     JOIN annotator_response r ON r.task_id = s.task_id ORDER BY a.id, r.id
     """,
     """
-    INSERT INTO annotator_consensus (project_id, task_id, kept, annotators, dropped_because, computed_at, preference)
+    INSERT INTO annotator_consensus (project_id, task_id, kept, annotators, drop_reason, computed_at, preference)
     SELECT a.project_id, s.task_id, array_agg(a.id ORDER BY a.id), 3, '', now(), s.task_id %% 3
     FROM annotator_annotation a JOIN annotator_assignment s ON s.id = a.assignment_id GROUP BY a.project_id, s.task_id
     """,

@@ -59,7 +59,7 @@ _CHANGES = {
         "task_id IN (SELECT id FROM old_annotator_task)",
         f"""id = id + {BEYOND}, task_id = task_id + {BEYOND}, project_id = %(to)s, kept = '{{}}', preference = NULL,
         pairs = CASE
-        WHEN dropped_because <> '' THEN '[]' ELSE (
+        WHEN drop_reason <> '' THEN '[]' ELSE (
             SELECT jsonb_build_array(jsonb_agg(r.id ORDER BY r.position)) FROM annotator_response r
             WHERE r.task_id = new_annotator_consensus.task_id + {BEYOND}) END""",
     ),

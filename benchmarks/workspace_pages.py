@@ -95,10 +95,10 @@ def _tasks(project: "Project") -> "Iterator[Task]":
     """Yields a task of each kind: agreed on, with many ratings, settled by a reviewer, dropped, and open."""
     complete = project.tasks.filter(state="complete").order_by("-pk")
     kinds = (
-        complete.filter(review_because="", adjudicated=False),
+        complete.filter(review_reason="", adjudicated=False),
         complete.filter(slots_wanted=5),
         complete.filter(adjudicated=True),
-        complete.filter(review_because="dropped"),
+        complete.filter(review_reason="dropped"),
         project.tasks.filter(state="open").order_by("-pk"),
     )
     for kind in kinds:

@@ -18,7 +18,7 @@ _RATED = """
 """
 TASKS = f"""
 INSERT INTO annotator_task (project_id, external_id, conversation, metadata, priority, state, slots_wanted, open_slots,
-                            done, language, review_because, review_spread, adjudicated, content_hash, prompt_hash,
+                            done, language, review_reason, review_spread, adjudicated, content_hash, prompt_hash,
                             created_at, pii_scanned_at, from_import_id)
 SELECT %(project)s, 't-' || n,
        jsonb_build_array(jsonb_build_object('role', 'user', 'content', 'Question ' || n || ': ' || one.text || E'\\n\\n'
@@ -136,7 +136,7 @@ _ANNOTATIONS = (
 _CONSENSUS = (
     """
     INSERT INTO annotator_consensus (project_id, task_id, kept, annotators, spread, spread_of_all, preference,
-                                     dropped_because, computed_at)
+                                     drop_reason, computed_at)
     SELECT t.project_id, t.id, array_agg(a.id ORDER BY a.id), t.done, t.review_spread, t.review_spread,
         (ARRAY[-3, -2, -1, 1, 2, 3])[1 + t.id %% 6],
         CASE WHEN t.review_spread > 2 THEN 'too far apart' ELSE '' END, t.created_at + interval '2 days'
@@ -176,7 +176,7 @@ _REVIEW = (
     FROM annotator_task t JOIN annotator_assignment s ON s.task_id = t.id AND s.slot = 1
     JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current
     JOIN annotator_response r ON r.task_id = t.id
-    WHERE t.project_id = %(project)s AND t.review_because = 'unlikely' ORDER BY t.id, r.id
+    WHERE t.project_id = %(project)s AND t.review_reason = 'unlikely' ORDER BY t.id, r.id
     """,
     """
     INSERT INTO annotator_skip (assignment_id, reason, note, created_at)

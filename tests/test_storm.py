@@ -200,7 +200,7 @@ def test_the_consensus_is_what_the_protocol_gives(after: Aftermath) -> None:
             "annotators": len(given),
             "spread": oracle.apart(kept),
             "spread_of_all": oracle.apart(given),
-            "dropped_because": "too far apart" if oracle.apart(kept) > oracle.TOO_FAR else "",
+            "drop_reason": "too far apart" if oracle.apart(kept) > oracle.TOO_FAR else "",
         }
 
 

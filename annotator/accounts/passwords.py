@@ -29,7 +29,7 @@ class PasswordChanges:
     def password_changed(self, password: str, user: User) -> None:
         """Records the change and ends the account's tokens and link: who knew the old password may have made them."""
         audit.record("password.set", f"account {user.username}")
-        tokens.end_all(user, because="the password was changed")
+        tokens.end_all(user, reason="the password was changed")
         # A link for a new password was for the one that is replaced now.
         PasswordLink.objects.filter(account=user.pk).delete()
 

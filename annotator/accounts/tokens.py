@@ -70,12 +70,12 @@ def end(token: Token) -> None:
 
 
 @transaction.atomic
-def end_all(user: User, *, because: str) -> None:
+def end_all(user: User, *, reason: str) -> None:
     """Ends all tokens of the account."""
     ended = list(living(user))
     Token.objects.filter(user=user).delete()
     if ended:
-        audit.record("token.ended", f"account {user.username}", tokens=list(map(audit.shown, ended)), because=because)
+        audit.record("token.ended", f"account {user.username}", tokens=list(map(audit.shown, ended)), because=reason)
 
 
 def note_use(token: Token) -> None:

@@ -88,7 +88,7 @@ class UserAdmin(DjangoUserAdmin, Recorded):  # type: ignore[type-arg]
             obj.staff_by_role = False
         super().save_model(request, obj, form, change)
         if not obj.is_active:
-            tokens.end_all(obj, because="the account was closed")
+            tokens.end_all(obj, reason="the account was closed")
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Refuses to delete a project's last manager, and names the project in place of other reasons."""

@@ -29,7 +29,7 @@ class OfAdministrators(Titled):
 @admin.register(Webhook)
 class WebhookAdmin(OfAdministrators):
     list_title = gettext_lazy("Webhooks")
-    list_display = ["url", "project", "active", "ended_because", "failing_since", "tried_at", "made_by"]
+    list_display = ["url", "project", "active", "end_reason", "failing_since", "tried_at", "made_by"]
     list_filter = ["active", "project"]
     search_fields = ["url", "project__slug"]
     fields = [*list_display, "events", "created_at"]

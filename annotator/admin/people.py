@@ -126,7 +126,7 @@ class MembershipAdmin(OfManagedProjects):
     list_title = gettext_lazy("People")
     actions = ["pause", "let_go_on", "give_another_try", "qualify", "exclude_them", "remove_from_project"]
     list_display = ["user", "project", "role", "offered", "guidelines_read", "test", "paused", "submitted"]
-    list_filter = [("project", ManagedOnly), "role", "paused_because"]
+    list_filter = [("project", ManagedOnly), "role", "pause_reason"]
     inlines = [QualificationRunInline]
     search_fields = ["user__username"]
     list_select_related = ["user", "project"]
@@ -189,7 +189,7 @@ class MembershipAdmin(OfManagedProjects):
     @admin.action(description=gettext_lazy("Pause: give them no more tasks"))
     def pause(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
         for member in queryset:
-            gold_tasks.pause(member, because=PauseReason.MANAGER, now=database_now())
+            gold_tasks.pause(member, reason=PauseReason.MANAGER, now=database_now())
         messages.success(request, _("Paused. They are told when they ask for a task."))
 
     @admin.action(description=gettext_lazy("Resume, and count gold tasks from now on"))
@@ -231,7 +231,7 @@ class MembershipAdmin(OfManagedProjects):
 
     @admin.display(description=gettext_lazy("paused because of"))
     def paused(self, member: Membership) -> str:
-        return member.get_paused_because_display() if member.paused_at else ""
+        return member.get_pause_reason_display() if member.paused_at else ""
 
     @admin.display(description=gettext_lazy("kappa with the experts on the latest gold tasks"))
     def with_experts(self, member: Membership) -> str:

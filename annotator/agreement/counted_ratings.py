@@ -16,7 +16,7 @@ _SQL = """
 SELECT string_agg(ratings, ''::bytea) FROM unnest(%s::bigint[]) AS chosen (id) CROSS JOIN LATERAL (
     SELECT int8send(t.id) || int8send(COALESCE(r.response_id, 0)) || int8send(a.id) || int8send(s.annotator_id)
            || float8send(extract(epoch FROM a.submitted_at)::float8) || convert_to(rpad(a.content_hash, 16), 'UTF8')
-           || boolsend(COALESCE(a.id = ANY(c.kept) AND c.dropped_because = '', false))
+           || boolsend(COALESCE(a.id = ANY(c.kept) AND c.drop_reason = '', false))
            || int2send(COALESCE(a.preference, -1000::int2)) || int2send(COALESCE(r.safe::int, -1)::int2)
            {scores} AS ratings
     FROM annotator_task t
@@ -64,7 +64,7 @@ _RANKED = """
 SELECT string_agg(pairs, ''::bytea) FROM unnest(%s::bigint[]) AS chosen (id) CROSS JOIN LATERAL (
     SELECT int8send(t.id) || int8send(a.id) || int8send(s.annotator_id)
            || float8send(extract(epoch FROM a.submitted_at)::float8) || convert_to(rpad(a.content_hash, 16), 'UTF8')
-           || boolsend(COALESCE(a.id = ANY(c.kept) AND c.dropped_because = '', false))
+           || boolsend(COALESCE(a.id = ANY(c.kept) AND c.drop_reason = '', false))
            || int8send(one.id) || int8send(other.id) || int2send((1 + sign(one.rank - other.rank))::int2) AS pairs
     FROM annotator_task t
     JOIN annotator_assignment s ON s.task_id = t.id AND s.counts

@@ -31,7 +31,7 @@ class Agreement:
     kappa: float | None
     samples: int
     ratings: int
-    undefined_because: str = ""
+    undefined_reason: str = ""
     interval: tuple[float, float] | None = None
 
 

@@ -14,7 +14,7 @@ from annotator.segmenting import Range, carried, finest_common_cut, ranges
 
 _SQL = """
 SELECT t.id, r.response_id, a.id, s.annotator_id, extract(epoch FROM a.submitted_at)::float8, left(a.content_hash, 16),
-    COALESCE(a.id = ANY(c.kept) AND c.dropped_because = '', false), a.aspects, r.segment_scores::text,
+    COALESCE(a.id = ANY(c.kept) AND c.drop_reason = '', false), a.aspects, r.segment_scores::text,
     r.cut::text, p.segments::text
 FROM annotator_task t
 JOIN annotator_assignment s ON s.task_id = t.id AND s.counts

@@ -217,7 +217,7 @@ def _take_place(assignment: Assignment, entitlement: Entitlement, now: datetime)
         entitlement.require_at_work()
     if assignment.task.state == Task.State.GOLD:
         gold_tasks.make_room(assignment.task)
-    barred = entitlement.barred_because() or entitlement.has_filled_quota()
+    barred = entitlement.bar_reason() or entitlement.has_filled_quota()
     assignment.slot = None if barred else free_slot(assignment.task)
     if assignment.slot is None:
         assignment.counts, assignment.extra = False, True

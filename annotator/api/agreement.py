@@ -36,7 +36,7 @@ class AgreementSerializer(serializers.Serializer[Any]):
     )
     samples = serializers.IntegerField(help_text="responses with two ratings or more")
     ratings = serializers.IntegerField(help_text="of those responses")
-    undefined_because = serializers.CharField(allow_blank=True)
+    undefined_reason = serializers.CharField(allow_blank=True)
 
 
 class PreferenceAgreementSerializer(AgreementSerializer):

@@ -38,7 +38,7 @@ class WaitingSerializer(ModelSerializer[Task]):
     task = serializers.IntegerField(source="public_id")
     id = serializers.CharField(source="external_id")
     state = serializers.CharField()
-    because = serializers.CharField(source="review_because")
+    because = serializers.CharField(source="review_reason")
     spread = serializers.IntegerField(source="review_spread")
     raters = serializers.IntegerField()
     beginning = serializers.CharField(help_text="of the turn that was answered")
@@ -72,7 +72,7 @@ class QueuePages(CursorPages):
 
 
 class QueueFilter(filters.FilterSet):  # type: ignore[misc]
-    because = filters.ChoiceFilter(field_name="review_because", choices=Task.Review.choices)
+    because = filters.ChoiceFilter(field_name="review_reason", choices=Task.Review.choices)
 
     class Meta:
         model = Task
@@ -205,7 +205,7 @@ class OneReviewed(Resource):
             "task": task.public_id,
             "id": task.external_id,
             "state": task.state,
-            "because": task.review_because,
+            "because": task.review_reason,
             "conversation": task.conversation,
             "responses": [_response(sheet.response) for sheet in ratings.sheets],
             "raters": [_rater(rater) for rater in ratings.raters],

@@ -278,7 +278,7 @@ class MemberSerializer(KnownFields, ModelSerializer[Membership]):
     offered_role = serializers.CharField(read_only=True, help_text="to be accepted by them; empty: none")
     accepted = serializers.SerializerMethodField(help_text="false: they have not answered the offer of a role yet")
     paused_at = serializers.DateTimeField(read_only=True, allow_null=True)
-    paused_because = serializers.CharField(read_only=True, help_text="gold or manager; empty: not paused")
+    pause_reason = serializers.CharField(read_only=True, help_text="gold or manager; empty: not paused")
     qualified_at = serializers.DateTimeField(read_only=True, allow_null=True)
     extra_tries = serializers.IntegerField(read_only=True)
     acknowledged_version = serializers.IntegerField(read_only=True, help_text="of the guidelines; 0: none")
@@ -298,7 +298,7 @@ class MemberSerializer(KnownFields, ModelSerializer[Membership]):
             "quota",
             "languages",
             "paused_at",
-            "paused_because",
+            "pause_reason",
             "qualified_at",
             "extra_tries",
             "acknowledged_version",

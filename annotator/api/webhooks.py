@@ -31,7 +31,7 @@ class WebhookSerializer(ModelSerializer[Webhook]):
 
     class Meta:
         model = Webhook
-        fields = ["id", "url", "events", "active", "ended_because", "failing_since", "made_by", "created_at"]
+        fields = ["id", "url", "events", "active", "end_reason", "failing_since", "made_by", "created_at"]
 
 
 class NewWebhookSerializer(WebhookSerializer):

@@ -57,7 +57,7 @@ class _Situation:
     def entitlement(self, project: Project) -> Entitlement:
         """Returns what may bar the annotator in the project."""
         member = self.member
-        paused = member.paused_because if member and member.paused_at else None
+        paused = member.pause_reason if member and member.paused_at else None
         return Entitlement(project, self.excluded, paused, member.quota if member else None, self.done)
 
 
@@ -79,7 +79,7 @@ def next_task(project: Project, annotator: User, *, now: datetime) -> Claim:
     # Asked before anything bars them: people who are paused, or whose project is, finish what they have begun.
     if not entitlement.excluded and (own := _renewed(situation.own, project, expires)):
         return Claim(own, responses_in_order(own))
-    if barred := _barred_because(entitlement, situation.member):
+    if barred := _bar_reason(entitlement, situation.member):
         return Claim(None, reason=barred)
     # Hardly ever true, so that most claims spare the statement.
     if situation.leases_ran_out:
@@ -111,14 +111,14 @@ def one_claim_at_a_time(annotator: User) -> None:
 # Next come tasks with a draft whose lease was reclaimed, so that people who return continue where they stopped.
 _SITUATION = Statement(f"""
 WITH standing AS MATERIALIZED (
-    SELECT m.id, m.role, m.paused_at, m.paused_because, m.qualified_at, m.quota, m.languages,
+    SELECT m.id, m.role, m.paused_at, m.pause_reason, m.qualified_at, m.quota, m.languages,
         CASE WHEN m.languages <> '{{}}' THEN m.languages::text[] || ''::text END AS spoken,
         coalesce(y.done, 0) AS done, coalesce(y.line, 0) AS line
     FROM (SELECT 1) AS one
     LEFT JOIN annotator_membership m ON m.user_id = %(annotator)s AND m.project_id = %(project)s
     LEFT JOIN annotator_tally y ON y.annotator_id = %(annotator)s AND y.project_id = %(project)s
 ), {NEXT_IN_LINE}
-SELECT m.id, m.role, m.paused_at, m.paused_because, m.qualified_at, m.quota, m.languages,
+SELECT m.id, m.role, m.paused_at, m.pause_reason, m.qualified_at, m.quota, m.languages,
     EXISTS (SELECT FROM annotator_exclusion e WHERE e.project_id = %(project)s AND e.annotator_id = %(annotator)s),
     m.done, m.line,
     (SELECT s.id FROM annotator_assignment s JOIN annotator_task t ON t.id = s.task_id
@@ -133,7 +133,7 @@ SELECT m.id, m.role, m.paused_at, m.paused_because, m.qualified_at, m.quota, m.l
 FROM standing m
 """)
 # In the order in which _SITUATION selects them.
-_MEMBER_FIELDS = ("id", "role", "paused_at", "paused_because", "qualified_at", "quota", "languages")
+_MEMBER_FIELDS = ("id", "role", "paused_at", "pause_reason", "qualified_at", "quota", "languages")
 
 
 def _situation(project: Project, annotator: User, now: datetime) -> _Situation:
@@ -154,8 +154,8 @@ def plans(project: Project, annotator: User, *, now: datetime) -> list[str]:
     return [line, task_choice.untouched_plan(Seeker(project.pk, annotator.pk))]
 
 
-def _barred_because(entitlement: Entitlement, member: Membership | None) -> str:
-    if barred := entitlement.idle_because():
+def _bar_reason(entitlement: Entitlement, member: Membership | None) -> str:
+    if barred := entitlement.idle_reason():
         return barred
     if member and member.lacks_test():
         return "not_qualified"

@@ -17,8 +17,8 @@ from annotator.models import Consensus, Label, Project, RecountWanted, Task
 AT_ONCE = 200
 Facts = dict[str, Any]
 
-_TASK_FIELDS = ("slots_wanted", "open_slots", "done", "state", "review_because", "review_spread")
-_CONSENSUS_FIELDS = ("kept", "annotators", "spread", "spread_of_all", "preference", "pairs", "dropped_because")
+_TASK_FIELDS = ("slots_wanted", "open_slots", "done", "state", "review_reason", "review_spread")
+_CONSENSUS_FIELDS = ("kept", "annotators", "spread", "spread_of_all", "preference", "pairs", "drop_reason")
 
 
 def recount(project: Project, *, now: datetime) -> int:
@@ -156,8 +156,8 @@ def _facts(numbers: Sequence[int]) -> dict[str, Facts]:
     rows = list(Task.objects.filter(pk__in=numbers).values("pk", "external_id", *_TASK_FIELDS))
     names = {row["pk"]: row["external_id"] for row in rows}
     for row in rows:
-        if row["review_because"] == Task.Review.UNLIKELY:
-            row["review_because"] = ""  # set by a model's doubt, which no recount decides
+        if row["review_reason"] == Task.Review.UNLIKELY:
+            row["review_reason"] = ""  # set by a model's doubt, which no recount decides
     facts: dict[str, Facts] = {row["external_id"]: {name: row[name] for name in _TASK_FIELDS} for row in rows}
     for row in Consensus.objects.filter(task__in=numbers).values("task", *_CONSENSUS_FIELDS):
         facts[names[row["task"]]] |= {f"consensus.{name}": row[name] for name in _CONSENSUS_FIELDS}

@@ -39,7 +39,7 @@ REASONS = {
 # Subqueries instead of joins, so that any statement can select them as columns; they return a row without a membership.
 ENTITLEMENT = """
     EXISTS (SELECT FROM annotator_exclusion e WHERE e.project_id = %(project)s AND e.annotator_id = %(annotator)s),
-    (SELECT m.paused_because FROM annotator_membership m
+    (SELECT m.pause_reason FROM annotator_membership m
      WHERE m.user_id = %(annotator)s AND m.project_id = %(project)s AND m.paused_at IS NOT NULL),
     (SELECT m.quota FROM annotator_membership m WHERE m.user_id = %(annotator)s AND m.project_id = %(project)s),
     coalesce((SELECT y.done FROM annotator_tally y
@@ -90,7 +90,7 @@ class Entitlement:
         (row,) = _ENTITLEMENT.rows(annotator=annotator, project=project.pk)
         return cls.read(row, project)
 
-    def barred_because(self) -> str:
+    def bar_reason(self) -> str:
         """Returns why the annotator may only hand in what they hold, as a key of REASONS, or an empty string."""
         if self.excluded:
             return "excluded"
@@ -98,7 +98,7 @@ class Entitlement:
             return ""
         return "paused_for_gold" if self.paused == PauseReason.GOLD else "paused"
 
-    def idle_because(self) -> str:
+    def idle_reason(self) -> str:
         """Returns why the annotator may begin nothing, as a key of REASONS, or an empty string.
 
         The reason is what bars the annotator or what stops the project.
@@ -107,7 +107,7 @@ class Entitlement:
             return "excluded"
         if self.project.archived_at:
             return "project_archived"
-        return "project_paused" if self.project.paused else self.barred_because()
+        return "project_paused" if self.project.paused else self.bar_reason()
 
     def has_filled_quota(self) -> bool:
         """Says whether the annotator has rated as many tasks as the project asks of them."""
@@ -117,12 +117,12 @@ class Entitlement:
 
     def require_at_work(self) -> None:
         """Raises NotAtWork for somebody who is excluded or paused."""
-        if barred := self.barred_because():
+        if barred := self.bar_reason():
             raise NotAtWork(str(REASONS[barred]))
 
     def require_not_idle(self) -> None:
         """Raises NotAtWork for somebody who may begin nothing now, for whatever reason."""
-        if idle := self.idle_because():
+        if idle := self.idle_reason():
             raise NotAtWork(str(REASONS[idle]))
 
 

@@ -157,9 +157,9 @@ def _facts(numbers: Sequence[int], *, rules: Rules) -> list[dict[str, int]]:
         was_complete, is_complete = stored[task.pk][0] == Task.State.COMPLETE, task.state == Task.State.COMPLETE
         before = labels.get(task.pk, {})
         # A reviewer's labels stand whatever the annotators' say.
-        applies = result is not None and not result.dropped_because and not task.adjudicated
+        applies = result is not None and not result.drop_reason and not task.adjudicated
         after = agreed_values(result) if result is not None and applies else {}
-        now_dropped = result is not None and bool(result.dropped_because)
+        now_dropped = result is not None and bool(result.drop_reason)
         facts.append(
             {
                 "reopened": was_complete and not is_complete,

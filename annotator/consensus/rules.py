@@ -80,7 +80,7 @@ class Outcome:
     spread: float | None
     spread_of_all: float | None
     preference: int | None
-    dropped_because: str
+    drop_reason: str
     pairs: tuple[Pair, ...] = ()
     aspects: tuple[str, ...] = ()
     version: int = 1
@@ -259,7 +259,7 @@ def outcome(rated: Sequence[Rated], rules: Rules) -> Outcome:
         spread=width,
         spread_of_all=width_of_all,
         preference=preference,
-        dropped_because=TOO_FAR_APART if decisive is not None and decisive > rules.drop_above else "",
+        drop_reason=TOO_FAR_APART if decisive is not None and decisive > rules.drop_above else "",
         pairs=pairs,
         aspects=shared_aspects(kept),
         version=max((rating.version for rating in kept), default=1),

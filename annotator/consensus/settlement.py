@@ -104,14 +104,14 @@ def _count(task: Task, standing: Standing, rules: Rules) -> None:
 def _ask_for_review(task: Task, standing: Standing, result: Outcome | None, rules: Rules) -> None:
     rated = [rating for rating in standing.rated if rating.ratings]
     task.review_spread = spread(rated, rules.attribute, rules.share) or 0
-    task.review_because = ""
+    task.review_reason = ""
     if task.state == Task.State.QUARANTINED:
-        task.review_because = Task.Review.QUARANTINE
+        task.review_reason = Task.Review.QUARANTINE
     elif task.state == Task.State.COMPLETE and not task.adjudicated:
-        if result and result.dropped_because:
-            task.review_because = Task.Review.DROPPED
+        if result and result.drop_reason:
+            task.review_reason = Task.Review.DROPPED
         elif differ_on_safety(rated):
-            task.review_because = Task.Review.SAFETY
+            task.review_reason = Task.Review.SAFETY
 
 
 # Reading ---------------------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ def _ask_for_review(task: Task, standing: Standing, result: Outcome | None, rule
 _STANDINGS = """
 SELECT s.task_id, s.id, s.slot, s.state, a.id, a.preference, a.ranking, a.aspects, a.rubric_version,
     r.response_id, r.scores, r.safe, r.segment_scores, r.cut,
-    (SELECT c.dropped_because FROM annotator_consensus c WHERE c.task_id = s.task_id)
+    (SELECT c.drop_reason FROM annotator_consensus c WHERE c.task_id = s.task_id)
 FROM annotator_assignment s
 LEFT JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current AND s.counts
 LEFT JOIN annotator_rating r ON r.annotation_id = a.id
@@ -222,12 +222,12 @@ def _parsed(value: Any) -> Any:
 
 # Writing ---------------------------------------------------------------------------------------------------
 
-_WRITTEN = ("state", "slots_wanted", "open_slots", "done", "review_because", "review_spread")
+_WRITTEN = ("state", "slots_wanted", "open_slots", "done", "review_reason", "review_spread")
 _WRITE_TASK = Statement("""
 WITH changed AS (
     UPDATE annotator_task SET
         state = %(state)s, slots_wanted = %(slots_wanted)s, open_slots = %(open_slots)s, done = %(done)s,
-        review_because = %(review_because)s, review_spread = %(review_spread)s
+        review_reason = %(review_reason)s, review_spread = %(review_spread)s
     WHERE id = %(task)s RETURNING project_id, id
 )
 INSERT INTO annotator_staleagreement (project_id, task_id) SELECT project_id, id FROM changed ON CONFLICT DO NOTHING
@@ -237,9 +237,9 @@ _WRITE_TASKS = Statement(
     WITH changed AS (
         UPDATE annotator_task t SET
             state = x.state, slots_wanted = x.slots_wanted, open_slots = x.open_slots, done = x.done,
-            review_because = x.review_because, review_spread = x.review_spread
+            review_reason = x.review_reason, review_spread = x.review_spread
         FROM jsonb_to_recordset(%(rows)s) AS x (
-            id bigint, state text, slots_wanted smallint, open_slots smallint, done smallint, review_because text,
+            id bigint, state text, slots_wanted smallint, open_slots smallint, done smallint, review_reason text,
             review_spread smallint
         )
         WHERE t.id = x.id RETURNING t.project_id, t.id
@@ -268,15 +268,15 @@ def _take_back(tasks: Sequence[Task]) -> None:
 
 _WRITE_CONSENSUS = Statement("""
 INSERT INTO annotator_consensus
-    (project_id, task_id, kept, annotators, spread, spread_of_all, preference, pairs, dropped_because, computed_at)
-SELECT %(project)s, task, kept, annotators, spread, spread_of_all, preference, pairs, dropped_because, %(now)s
+    (project_id, task_id, kept, annotators, spread, spread_of_all, preference, pairs, drop_reason, computed_at)
+SELECT %(project)s, task, kept, annotators, spread, spread_of_all, preference, pairs, drop_reason, %(now)s
 FROM jsonb_to_recordset(%(rows)s) AS x (
     task bigint, kept bigint[], annotators smallint, spread float8, spread_of_all float8, preference smallint,
-    pairs jsonb, dropped_because text
+    pairs jsonb, drop_reason text
 )
 ON CONFLICT (task_id) DO UPDATE SET kept = excluded.kept, annotators = excluded.annotators, spread = excluded.spread,
     spread_of_all = excluded.spread_of_all, preference = excluded.preference, pairs = excluded.pairs,
-    dropped_because = excluded.dropped_because, computed_at = excluded.computed_at
+    drop_reason = excluded.drop_reason, computed_at = excluded.computed_at
 """)
 # A label that stays what it was keeps its time: it is no news to retraining, nor to `since` exports.
 _WRITE_LABELS = Statement("""
@@ -309,7 +309,7 @@ def _write_labels(
     )
     labels = [row for task, outcome in outcomes.items() for row in label_rows(outcome, standing_of[task.pk].cuts)]
     _WRITE_LABELS.run(rows=json.dumps(labels), project=project.pk, now=now)
-    kept = (task.pk for task, outcome in outcomes.items() if not outcome.dropped_because)
+    kept = (task.pk for task, outcome in outcomes.items() if not outcome.drop_reason)
     if kept_again := [task for task in kept if standing_of[task].was_dropped]:
         put_in_force(kept_again, now=now)
     if earlier := [task for task in outcomes if standing_of[task.pk].has_consensus]:
@@ -354,5 +354,5 @@ def _consensus_row(task: Task, outcome: Outcome, standing: Standing) -> dict[str
         "spread_of_all": outcome.spread_of_all,
         "preference": outcome.preference,
         "pairs": outcome.pairs,
-        "dropped_because": outcome.dropped_because,
+        "drop_reason": outcome.drop_reason,
     }

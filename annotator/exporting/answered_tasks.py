@@ -64,14 +64,14 @@ class AnsweredTask(NamedTuple):
 
 # One JSON value for each task takes less time to send and to decode than a row of columns.
 _ROW = f"""json_build_array(t.id, t.external_id, {{conversation}}, t.prompt_hash, t.language, {{metadata}},
-    {PREFERENCE_IN_FORCE}, {PAIRS_IN_FORCE}, a.ranking, coalesce(c.dropped_because, '') <> '',
+    {PREFERENCE_IN_FORCE}, {PAIRS_IN_FORCE}, a.ranking, coalesce(c.drop_reason, '') <> '',
     responses.listed, {{votes}})"""
 _RESPONSES = """json_agg(
     json_build_array(r.id, r.external_id, r.position, r.model, {text}, {means}, {kept}) ORDER BY r.position
 ) AS listed"""
 _LONG_NUMBER = re.compile(r"\d{19}")
 _LABELS = f"""LEFT JOIN (
-    SELECT task_id, dropped_because FROM annotator_consensus WHERE task_id = ANY(ARRAY(SELECT id FROM chosen))
+    SELECT task_id, drop_reason FROM annotator_consensus WHERE task_id = ANY(ARRAY(SELECT id FROM chosen))
 ) c ON c.task_id = r.task_id
 LEFT JOIN LATERAL ({IN_FORCE_OF_RESPONSE}) l ON true"""
 _VOTES = """

@@ -72,7 +72,7 @@ def _are_preferred(filters: Filters) -> tuple[str, list[Any]]:
     agreed, agreed_times = in_time("c.computed_at", filters)
     settled, settled_times = in_time("a.made_at", filters)
     # Before the raters agree or a reviewer decides, `c` and `a` are null, and so are conditions on them.
-    condition = f"""(c.dropped_because = '' AND (c.preference IS NOT NULL OR c.pairs <> '[]'){agreed}
+    condition = f"""(c.drop_reason = '' AND (c.preference IS NOT NULL OR c.pairs <> '[]'){agreed}
         OR (a.preference IS NOT NULL OR a.ranking IS NOT NULL){settled}"""
     imported = "" if filters.ask_for_a_time() else " OR t.imported_preference IS NOT NULL"
     return f"{condition}{imported})", [*agreed_times, *settled_times]

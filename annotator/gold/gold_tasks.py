@@ -48,7 +48,7 @@ def judge(assignment: Assignment, *, now: datetime) -> None:
     reached = standing(member)
     if reached and reached.mean is not None and reached.mean < project.gold_threshold:
         with audit.by_the_system():
-            pause(member, because=PauseReason.GOLD, now=now)
+            pause(member, reason=PauseReason.GOLD, now=now)
 
 
 def standing(member: Membership) -> AgainstExperts | None:
@@ -73,16 +73,16 @@ def standing(member: Membership) -> AgainstExperts | None:
 
 
 @transaction.atomic
-def pause(member: Membership, *, because: str, now: datetime) -> None:
+def pause(member: Membership, *, reason: str, now: datetime) -> None:
     """Gives this member no more tasks until a manager resumes them. A second call changes nothing."""
     # Conditional, so that of two pauses at once only one is written and audited, and the first reason stays.
     active = Membership.objects.filter(pk=member.pk, paused_at__isnull=True)
-    if active.update(paused_at=now, paused_because=because):
-        audit.record("membership.paused", f"member {member.user.username}", project=member.project, because=because)
+    if active.update(paused_at=now, pause_reason=reason):
+        audit.record("membership.paused", f"member {member.user.username}", project=member.project, because=reason)
 
 
 @transaction.atomic
 def resume(member: Membership, *, now: datetime) -> None:
     """Lets the member go on. Only gold tasks rated from now on count, or the old ones would pause them again."""
-    Membership.objects.filter(pk=member.pk).update(paused_at=None, paused_because="", gold_counts_from=now)
+    Membership.objects.filter(pk=member.pk).update(paused_at=None, pause_reason="", gold_counts_from=now)
     audit.record("membership.resumed", f"member {member.user.username}", project=member.project)

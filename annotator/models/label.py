@@ -21,7 +21,7 @@ def _own_project() -> models.ForeignKey[Any]:
 
 
 class Consensus(models.Model):
-    """The outcome of one task's annotations. `dropped_because` is empty for a task that yields labels."""
+    """The outcome of one task's annotations. `drop_reason` is empty for a task that yields labels."""
 
     task = models.OneToOneField("annotator.Task", on_delete=models.CASCADE, related_name="consensus")
     project = _own_project()
@@ -33,20 +33,20 @@ class Consensus(models.Model):
     pairs = models.JSONField(
         default=list, db_default=[], help_text="[[better, worse], ...]: responses that rankings tell apart"
     )
-    dropped_because = models.CharField(max_length=60, blank=True)
+    drop_reason = models.CharField(max_length=60, blank=True)
     computed_at = models.DateTimeField()
 
     class Meta:
         verbose_name_plural = "consensus"
         indexes = [
-            models.Index(fields=["task"], condition=~Q(dropped_because=""), name="consensus_dropped"),
+            models.Index(fields=["task"], condition=~Q(drop_reason=""), name="consensus_dropped"),
             models.Index(fields=["project"], name="consensus_by_project"),
         ]
 
 
 IN_FORCE_OF_RESPONSE = """
     SELECT l.source, l.scores, l.means, l.aspects, l.segment_means, l.cut, l.rubric_version FROM annotator_label l
-    WHERE l.response_id = r.id AND (l.source = 'adjudicated' OR coalesce(c.dropped_because, '') = '')
+    WHERE l.response_id = r.id AND (l.source = 'adjudicated' OR coalesce(c.drop_reason, '') = '')
     ORDER BY array_position('{adjudicated,consensus,imported}', l.source::text) LIMIT 1
 """
 """The rule of `in_force` for one response `r` of an open or complete task, whose consensus is `c` or missing.
@@ -55,7 +55,7 @@ A statement that reads a million responses needs half the time with it.
 """
 
 
-_NOT_DROPPED = "coalesce(c.dropped_because, '') = ''"
+_NOT_DROPPED = "coalesce(c.drop_reason, '') = ''"
 PREFERENCE_IN_FORCE = f"""nullif(coalesce(
     a.preference, CASE WHEN {_NOT_DROPPED} THEN coalesce(c.preference, t.imported_preference) END
 ), {NEITHER_VALID})"""
@@ -70,7 +70,7 @@ COMPARED_IN_FORCE = f"""({PREFERENCE_IN_FORCE} IS NOT NULL OR a.ranking IS NOT N
     OR coalesce({PAIRS_IN_FORCE}, '[]') <> '[]')"""
 """Whether the task has a preference or a ranking in force."""
 
-_KEPT = Q(response__task__consensus__isnull=True) | Q(response__task__consensus__dropped_because="")
+_KEPT = Q(response__task__consensus__isnull=True) | Q(response__task__consensus__drop_reason="")
 
 
 def _none(rows: models.QuerySet[Label, Any]) -> Q:

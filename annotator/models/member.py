@@ -42,7 +42,7 @@ class Membership(models.Model):
     """A user's role in a project, the guideline version acknowledged (0: none), and whether they may rate.
 
     `offered_role` is a role that the member has not accepted yet and does not have until then. Only gold tasks rated
-    since `gold_counts_from` are judged. `paused_because` says why the member was paused.
+    since `gold_counts_from` are judged. `pause_reason` says why the member was paused.
     """
 
     user = models.ForeignKey(
@@ -59,7 +59,7 @@ class Membership(models.Model):
         _("extra tries"), default=0, help_text=_("Tries of the test in addition to the project's number.")
     )
     paused_at = models.DateTimeField(_("paused at"), null=True, blank=True)
-    paused_because = models.CharField(_("paused because of"), max_length=20, choices=PauseReason.choices, blank=True)
+    pause_reason = models.CharField(_("paused because of"), max_length=20, choices=PauseReason.choices, blank=True)
     quota = models.PositiveIntegerField(
         _("quota"),
         null=True,
@@ -85,7 +85,7 @@ class Membership(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["user", "project"], name="one_role_per_user_and_project"),
             models.CheckConstraint(
-                condition=Q(paused_at__isnull=False) | Q(paused_because=""), name="a_reason_needs_a_pause"
+                condition=Q(paused_at__isnull=False) | Q(pause_reason=""), name="a_reason_needs_a_pause"
             ),
             models.CheckConstraint(
                 condition=Q(offered_role="") | ~Q(offered_role=F("role")), name="nobody_is_offered_what_they_have"

@@ -19,7 +19,7 @@ class TaskQuerySet(models.QuerySet["Task"]):
     def disputed(self) -> TaskQuerySet:
         """Returns tasks that wait for a reviewer, the widest spread first."""
         # The index task_review_order has this condition and this order: a page reads its own rows only.
-        return self.exclude(review_because="").order_by("-review_spread", "pk")
+        return self.exclude(review_reason="").order_by("-review_spread", "pk")
 
     def gold_for(self, use: str) -> TaskQuerySet:
         """Returns gold tasks of one use, in the order of their import."""
@@ -45,7 +45,7 @@ class Task(models.Model):
     `open_slots` is `slots_wanted` less the assignments that hold a slot, and `done` is the number of those that are
     submitted; the stage functions keep both right. `shuffle` spreads annotators over untouched tasks. Begun tasks with
     room stand in a line: a trigger puts a task at its end whenever the task is begun or gets room. A gold task measures
-    annotators: anybody may rate it, and it yields no label. `review_because` says why a reviewer should look at the
+    annotators: anybody may rate it, and it yields no label. `review_reason` says why a reviewer should look at the
     task.
     """
 
@@ -82,7 +82,7 @@ class Task(models.Model):
     shuffle = models.IntegerField(db_default=Cast(Floor(Random() * 2**31), models.IntegerField()))
     line = models.BigIntegerField(db_default=0)
     language = models.CharField(max_length=16, blank=True, db_default="", help_text="empty: for every annotator")
-    review_because = models.CharField(max_length=12, choices=Review.choices, blank=True, db_default="")
+    review_reason = models.CharField(max_length=12, choices=Review.choices, blank=True, db_default="")
     review_spread = models.SmallIntegerField(db_default=0)
     adjudicated = models.BooleanField(db_default=False, help_text="a reviewer has set its labels")
     content_hash = models.CharField(max_length=64)
@@ -149,7 +149,7 @@ class Task(models.Model):
                 name="task_untouched_by_language",
             ),
             models.Index(
-                fields=["project", "-review_spread", "id"], condition=~Q(review_because=""), name="task_review_order"
+                fields=["project", "-review_spread", "id"], condition=~Q(review_reason=""), name="task_review_order"
             ),
         ]
 

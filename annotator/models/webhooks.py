@@ -36,7 +36,7 @@ class Webhook(models.Model):
     previous_secret = models.CharField(max_length=100, blank=True)
     previous_until = models.DateTimeField(null=True, blank=True)
     active = models.BooleanField(default=True)
-    ended_because = models.CharField(max_length=10, choices=Ended.choices, blank=True)
+    end_reason = models.CharField(max_length=10, choices=Ended.choices, blank=True)
     failing_since = models.DateTimeField(null=True, blank=True)
     tried_at = models.DateTimeField(null=True, blank=True, help_text="when a worker last sent something")
     made_by = models.ForeignKey("annotator.User", on_delete=models.SET_NULL, null=True, related_name="+")
@@ -44,7 +44,7 @@ class Webhook(models.Model):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(condition=~Q(active=True) | Q(ended_because=""), name="webhook_ended_is_inactive")
+            models.CheckConstraint(condition=~Q(active=True) | Q(end_reason=""), name="webhook_ended_is_inactive")
         ]
 
     def __str__(self) -> str:

@@ -97,11 +97,11 @@ SELECT
     EXISTS (SELECT FROM annotator_task t JOIN annotator_gold g ON g.task_id = t.id
             WHERE t.project_id = p.id AND t.state = 'gold' AND g.use = 'stream'),
     EXISTS (SELECT FROM annotator_recountwanted r WHERE r.project_id = p.id),
-    (SELECT count(*) FROM (SELECT FROM annotator_task t WHERE t.project_id = p.id AND t.review_because <> ''
-        AND t.review_because <> 'quarantine' LIMIT %(many)s) waiting),
+    (SELECT count(*) FROM (SELECT FROM annotator_task t WHERE t.project_id = p.id AND t.review_reason <> ''
+        AND t.review_reason <> 'quarantine' LIMIT %(many)s) waiting),
     (SELECT count(*) FROM (SELECT FROM annotator_task t WHERE t.project_id = p.id AND t.state = 'quarantined'
         LIMIT %(many)s) waiting),
-    EXISTS (SELECT FROM annotator_webhook w WHERE w.project_id = p.id AND w.ended_because <> ''),
+    EXISTS (SELECT FROM annotator_webhook w WHERE w.project_id = p.id AND w.end_reason <> ''),
     EXISTS (SELECT FROM annotator_tally y JOIN annotator_user u ON u.id = y.annotator_id
             WHERE y.project_id = p.id AND y.done > 0 AND u.made_by_demo AND NOT u.is_active),
     coalesce((SELECT jsonb_agg(jsonb_build_object('task', f.task, 'error', f.error) ORDER BY f.last_at DESC)

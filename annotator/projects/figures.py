@@ -188,7 +188,7 @@ def _ask_for(projects: Sequence[int], *, now: datetime) -> None:
 
 _TASKS = """
 SELECT t.state, count(*), sum(t.slots_wanted - t.done), count(*) FILTER (WHERE t.done > %(base)s),
-    count(*) FILTER (WHERE c.dropped_because <> ''), count(c.id)
+    count(*) FILTER (WHERE c.drop_reason <> ''), count(c.id)
 FROM annotator_task t LEFT JOIN annotator_consensus c ON c.task_id = t.id AND t.state = 'complete'
 WHERE t.project_id = %(project)s GROUP BY t.state
 """

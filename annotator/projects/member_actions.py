@@ -25,7 +25,7 @@ ACTIONS: Mapping[str, Action] = {
     "pause": Action(
         _("Pause: give them no more tasks"),
         _("Paused. They are told when they ask for a task."),
-        lambda member, now: gold_tasks.pause(member, because=PauseReason.MANAGER, now=now),
+        lambda member, now: gold_tasks.pause(member, reason=PauseReason.MANAGER, now=now),
     ),
     "resume": Action(
         _("Resume, and count gold tasks from now on"),

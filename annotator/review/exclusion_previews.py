@@ -111,7 +111,7 @@ class _Labels:
         columns = ("response__task", "source", "response", "means", "segment_means")
         for task, source, response, *values in rows.values_list(*columns):
             means[task, source][response] = (values[0], values[1])
-        dropped = Consensus.objects.filter(task__in=tasks).exclude(dropped_because="")
+        dropped = Consensus.objects.filter(task__in=tasks).exclude(drop_reason="")
         return cls(means, set(dropped.values_list("task", flat=True)))
 
     def in_force(self, task: int) -> Means:
@@ -123,7 +123,7 @@ class _Labels:
         """What would be in force if this were the outcome."""
         if result is None:
             return self._with_reviewers(task, {})
-        return self._with_reviewers(task, None if result.dropped_because else agreed_values(result))
+        return self._with_reviewers(task, None if result.drop_reason else agreed_values(result))
 
     def _with_reviewers(self, task: int, agreed: Means | None) -> Means:
         """None: the task is dropped, and so are its imported labels."""

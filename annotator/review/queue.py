@@ -41,10 +41,10 @@ class Place:
         return f"{self.spread}.{self.task}"
 
 
-def waiting(project: Project, *, because: str = "") -> QuerySet[Task]:
+def waiting(project: Project, *, reason: str = "") -> QuerySet[Task]:
     """Returns the tasks in the order of the queue, all or those with one reason."""
     tasks = project.tasks.disputed()
-    return tasks.filter(review_because=because) if because else tasks
+    return tasks.filter(review_reason=reason) if reason else tasks
 
 
 def page(tasks: QuerySet[Any], *, after: Place | None = None, size: int) -> list[Any]:
@@ -67,12 +67,12 @@ def decidable_by(tasks: QuerySet[Task], reviewer: User, *, manages: bool) -> Que
     return tasks.filter(Q(state=Task.State.QUARANTINED) | by_others)
 
 
-def next_waiting(project: Project, *, because: str = "", after: Place, reviewer: User, manages: bool) -> Task | None:
+def next_waiting(project: Project, *, reason: str = "", after: Place, reviewer: User, manages: bool) -> Task | None:
     """Returns the next task after the place that the reviewer may decide, else the first from the head of the queue.
 
     It is never the task at the place itself.
     """
-    tasks = decidable_by(waiting(project, because=because), reviewer, manages=manages).only("pk", "review_spread")
+    tasks = decidable_by(waiting(project, reason=reason), reviewer, manages=manages).only("pk", "review_spread")
     tasks_after = page(tasks, after=after, size=1) or page(tasks.exclude(pk=after.task), size=1)
     return tasks_after[0] if tasks_after else None
 

@@ -56,7 +56,7 @@ _EVENTS = Statement(
         SELECT r.created_at, 6, 'reported', s.annotator_id, r.category, r.note, r.decision
         FROM annotator_report r JOIN annotator_assignment s ON s.id = r.assignment_id WHERE s.task_id = %(task)s
         UNION ALL
-        SELECT computed_at, 7, 'consensus', NULL, dropped_because, '', '' FROM annotator_consensus
+        SELECT computed_at, 7, 'consensus', NULL, drop_reason, '', '' FROM annotator_consensus
         WHERE task_id = %(task)s
         UNION ALL
         SELECT v.made_at, 8, 'verdict', v.by_id, v.decision, v.comment, ''

@@ -17,6 +17,6 @@ def ask_for_review(tasks: QuerySet[Task]) -> int:
     Returns how many tasks changed.
     """
     unlikely = UnlikelyAnnotation.objects.in_force().filter(task__in=tasks).values("task")
-    waiting = tasks.filter(review_because=Task.Review.UNLIKELY).exclude(pk__in=unlikely)
-    idle = tasks.filter(review_because="", state=Task.State.COMPLETE, adjudicated=False, pk__in=unlikely)
-    return waiting.update(review_because="") + idle.update(review_because=Task.Review.UNLIKELY)
+    waiting = tasks.filter(review_reason=Task.Review.UNLIKELY).exclude(pk__in=unlikely)
+    idle = tasks.filter(review_reason="", state=Task.State.COMPLETE, adjudicated=False, pk__in=unlikely)
+    return waiting.update(review_reason="") + idle.update(review_reason=Task.Review.UNLIKELY)

@@ -225,7 +225,7 @@ def _require_words(text: str) -> None:
 
 def _with_label(tasks: QuerySet[Task], label: str) -> QuerySet[Task]:
     # What Label.objects.in_force says of single labels, for tasks: a dropped task has only its reviewer's labels.
-    dropped = Exists(Consensus.objects.filter(task=OuterRef("pk")).exclude(dropped_because=""))
+    dropped = Exists(Consensus.objects.filter(task=OuterRef("pk")).exclude(drop_reason=""))
     labels = Exists(Label.objects.filter(response__task=OuterRef("pk")))
     in_use = Q(state__in=[Task.State.OPEN, Task.State.COMPLETE])
     if label == DROPPED:

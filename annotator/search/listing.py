@@ -122,7 +122,7 @@ def _listed(task: Any, answers: Sequence[Answer], settled: int | None) -> Listed
     """Shows a task. `settled` is the preference of the reviewer who has settled it, which comes before the others."""
     # A task that is not settled yet has no consensus, and asking for it raises an AttributeError.
     consensus: Consensus | None = getattr(task, "consensus", None)
-    dropped = consensus is not None and bool(consensus.dropped_because)
+    dropped = consensus is not None and bool(consensus.drop_reason)
     return Listed(
         task=task,
         answers=answers,

@@ -83,7 +83,7 @@ def _selections(agreement: Report, project: Project) -> list[tuple[str, Mapping[
 def _reasons(agreement: Report) -> list[str]:
     """Returns why kappas that have samples are undefined all the same."""
     estimates = [estimate for by_attribute in agreement.selections.values() for estimate in by_attribute.values()]
-    reasons = {estimate.undefined_because for estimate in estimates if estimate.samples}
+    reasons = {estimate.undefined_reason for estimate in estimates if estimate.samples}
     return sorted(reasons - {""})
 
 

@@ -77,7 +77,7 @@ def review(request: HttpRequest, slug: str) -> HttpResponse:
     because = _kind(request)
     after = Place.read(request.GET.get("after", ""))
     # One task more says whether there is a further page, without a count.
-    tasks = page(with_beginnings(waiting(project, because=because)), after=after, size=PAGE + 1)
+    tasks = page(with_beginnings(waiting(project, reason=because)), after=after, size=PAGE + 1)
     context = {
         "project": project,
         "tasks": [{"task": task, "excerpt": _excerpt(task.beginning)} for task in tasks[:PAGE]],
@@ -175,7 +175,7 @@ def _following(request: HttpRequest, task: Task) -> Task | None:
     """Returns the next task in the queue that this person may decide."""
     user, project = user_of(request), task.project
     manages = access.manages(user, project)
-    return next_waiting(project, because=_kind(request), after=Place.of(task), reviewer=user, manages=manages)
+    return next_waiting(project, reason=_kind(request), after=Place.of(task), reviewer=user, manages=manages)
 
 
 def _address(request: HttpRequest, name: str, *places: object) -> str:

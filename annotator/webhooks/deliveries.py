@@ -174,8 +174,8 @@ def _note_failure(delivery: WebhookDelivery, outcome: Outcome, *, now: datetime)
 def _end(webhooks: "QuerySet[Webhook]", because: Webhook.Ended) -> None:
     """Ends the webhook, if it is one of these and still active, and tells the audit."""
     for webhook in webhooks.select_for_update(of=["self"]).select_related("project"):
-        webhook.active, webhook.ended_because = False, because
-        webhook.save(update_fields=["active", "ended_because"])
+        webhook.active, webhook.end_reason = False, because
+        webhook.save(update_fields=["active", "end_reason"])
         with audit.acting(via="worker"):  # who acts is not known to a thread of the pool
             audit.record("webhook.ended", str(webhook), project=webhook.project, because=because.value)
 

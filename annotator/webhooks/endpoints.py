@@ -125,8 +125,8 @@ def change(webhook: Webhook, wish: Wish, *, seen: Seen | None = None) -> Webhook
     row.url, row.events = wish.url, _in_order(wish.events)
     if wish.active and not row.active:
         row.failing_since = None
-    row.active, row.ended_because = wish.active, ""
-    row.save(update_fields=["url", "events", "active", "ended_because", "failing_since"])
+    row.active, row.end_reason = wish.active, ""
+    row.save(update_fields=["url", "events", "active", "end_reason", "failing_since"])
     if (changed := audit.differences(before, _for_audit(row))) or moved:
         audit.record("webhook.changed", str(row), project=row.project, host=host, moved=moved, changed=changed)
     messages.send_on_commit("annotator.tasks.send_webhooks")  # what waited while it was not active

@@ -40,6 +40,6 @@ def require_answers(project: Project) -> None:
 def preferred_alone(project: Project) -> QuerySet[Response]:
     """Returns the responses of tasks with a preference or a ranking in force and no label; dropped tasks have none."""
     labels = Label.objects.in_force().filter(response__task=OuterRef("task"))
-    agreed = Q(task__consensus__isnull=True) | Q(task__consensus__dropped_because="")
+    agreed = Q(task__consensus__isnull=True) | Q(task__consensus__drop_reason="")
     tasks = Response.objects.filter(task__project=project, task__state__in=[Task.State.OPEN, Task.State.COMPLETE])
     return tasks.filter(agreed & (_IMPORTED | AGREED)).exclude(Exists(labels))

@@ -33,10 +33,10 @@ def test_a_manager_pauses_and_lets_go_on(cast: Cast, client: Client) -> None:
     member = cast.alice.memberships.get()
     assert "Paused." in act(client, "pause", member)
     member.refresh_from_db()
-    assert (member.paused_because, member.paused_at is None) == ("manager", False)
+    assert (member.pause_reason, member.paused_at is None) == ("manager", False)
     act(client, "let_go_on", member)
     member.refresh_from_db()
-    assert (member.paused_at, member.paused_because) == (None, "")
+    assert (member.paused_at, member.pause_reason) == (None, "")
 
 
 def test_a_manager_gives_another_try_and_qualifies(cast: Cast, client: Client) -> None:
@@ -49,7 +49,7 @@ def test_a_manager_gives_another_try_and_qualifies(cast: Cast, client: Client) -
 
 
 def test_the_overview_tells_who_is_paused(cast: Cast, client: Client) -> None:
-    Membership.objects.filter(user=cast.alice).update(paused_at=NOW, paused_because="gold")
+    Membership.objects.filter(user=cast.alice).update(paused_at=NOW, pause_reason="gold")
     page = client.get("/admin/").content.decode()
     assert "paused since" in page
     assert "ratings of gold tasks" in page

@@ -209,7 +209,7 @@ def test_what_somebody_holds_is_theirs_through_a_pause(project: Project, cast: C
 
 def paused(project: Project, user: User, how: str) -> None:
     if how == "paused":
-        gold_tasks.pause(user.memberships.get(project=project), because=PauseReason.MANAGER, now=NOW)
+        gold_tasks.pause(user.memberships.get(project=project), reason=PauseReason.MANAGER, now=NOW)
     elif how == "archived":
         archive(project, now=NOW)
     else:

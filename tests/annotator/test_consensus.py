@@ -172,7 +172,7 @@ def test_every_pattern_of_five_ratings_is_decided_as_the_rule_says() -> None:
 
 
 def test_five_ratings_always_hold_three_within_two() -> None:
-    assert not any(outcome(rated(*levels), RULES).dropped_because for levels in product(range(5), repeat=5))
+    assert not any(outcome(rated(*levels), RULES).drop_reason for levels in product(range(5), repeat=5))
 
 
 @given(people)
@@ -229,14 +229,14 @@ def test_a_tie_goes_to_those_who_came_first() -> None:
 
 
 def test_three_that_lie_too_far_apart_drop_the_task() -> None:
-    assert outcome(rated(0, 3, 4), RULES).dropped_because == consensus.TOO_FAR_APART
-    assert outcome(rated(2, 3, 4), RULES).dropped_because == ""
+    assert outcome(rated(0, 3, 4), RULES).drop_reason == consensus.TOO_FAR_APART
+    assert outcome(rated(2, 3, 4), RULES).drop_reason == ""
 
 
 def test_the_filter_looks_at_the_kept_or_at_all() -> None:
     escalated = rated(0, 4, 4, 4, 3)
-    assert outcome(escalated, RULES).dropped_because == ""
-    assert outcome(escalated, ALL).dropped_because == consensus.TOO_FAR_APART
+    assert outcome(escalated, RULES).drop_reason == ""
+    assert outcome(escalated, ALL).drop_reason == consensus.TOO_FAR_APART
     assert (outcome(escalated, ALL).spread, outcome(escalated, ALL).spread_of_all) == (0, 4)
 
 
@@ -351,7 +351,7 @@ def test_a_dropped_task_yields_no_label(cast: Cast) -> None:
     strict = make_project("strict", max_annotators=3)
     task = make_task(strict)
     annotated(strict, cast.annotators, 0, 4, 4)
-    assert Consensus.objects.get(task=task).dropped_because == consensus.TOO_FAR_APART
+    assert Consensus.objects.get(task=task).drop_reason == consensus.TOO_FAR_APART
     assert Label.objects.filter(response__task=task).count() == 2
     assert in_force(task) == []
 

@@ -68,7 +68,7 @@ def test_pages_of_managers_explain_their_words(
     make_task(project)
     for user in cast.annotators:
         rate(project, user)
-    Task.objects.filter(pk=make_task(project).pk).update(review_because="dropped", review_spread=3)
+    Task.objects.filter(pk=make_task(project).pk).update(review_reason="dropped", review_spread=3)
     User.objects.filter(pk=cast.carol.pk).update(is_staff=True)
     terms_linked = re.findall(r'href="/glossary/#([\w-]+)"', read(client, cast.carol, address))
     assert terms <= set(terms_linked)

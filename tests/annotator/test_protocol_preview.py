@@ -50,7 +50,7 @@ def facts(project: Project) -> dict[str, Facts]:
     return {
         "complete": dict.fromkeys(tasks.filter(state="complete").values_list("pk", flat=True)),
         "dropped": dict.fromkeys(
-            Consensus.objects.filter(task__in=tasks).exclude(dropped_because="").values_list("task", flat=True)
+            Consensus.objects.filter(task__in=tasks).exclude(drop_reason="").values_list("task", flat=True)
         ),
         "consensus": dict.fromkeys(Consensus.objects.filter(task__in=tasks).values_list("task", flat=True)),
         "labels": dict(labels.values_list("response", "means")),

@@ -196,7 +196,7 @@ def test_gold_cannot_be_reported_away(cast: Cast) -> None:
     assert held.task_id == task.pk
     annotation.report(held.pk, category="harmful", now=NOW)
     task.refresh_from_db()
-    assert (task.state, task.review_because, Report.objects.count()) == (Task.State.GOLD, "", 1)
+    assert (task.state, task.review_reason, Report.objects.count()) == (Task.State.GOLD, "", 1)
 
 
 # Who is excluded or paused ---------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def barred(project: Project, cast: Cast, how: str) -> None:
         exclude(project, cast.alice, reason="no", by=cast.carol, now=NOW)
     else:
         member = cast.alice.memberships.get(project=project)
-        gold_tasks.pause(member, because=PauseReason.MANAGER, now=NOW)
+        gold_tasks.pause(member, reason=PauseReason.MANAGER, now=NOW)
 
 
 @pytest.mark.parametrize("how", ["excluded", "paused"])
@@ -345,7 +345,7 @@ def test_a_model_s_unlikely_rating_is_no_difference_to_a_recount(project: Projec
     task = make_task(project)
     for user in cast.annotators:
         rate(project, user)
-    Task.objects.filter(pk=task.pk).update(review_because=Task.Review.UNLIKELY)
+    Task.objects.filter(pk=task.pk).update(review_reason=Task.Review.UNLIKELY)
     assert list(assignment.differences(project, now=NOW)) == []
 
 

@@ -17,11 +17,11 @@ FILL = import_module("annotator.migrations.0025_set_aside_waits_for_review").FIL
 @pytest.mark.parametrize(("state", "because"), [("quarantined", "quarantine"), ("open", "")])
 def test_what_was_set_aside_before_waits_for_review(project: Project, cast: Cast, state: str, because: str) -> None:
     task = make_task(project)
-    Task.objects.filter(pk=task.pk).update(state=state, review_because="")
+    Task.objects.filter(pk=task.pk).update(state=state, review_reason="")
     with connection.cursor() as cursor:
         cursor.execute(FILL)
     task.refresh_from_db()
-    assert task.review_because == because
+    assert task.review_reason == because
 
 
 @pytest.mark.parametrize(("before", "after"), [(1e39, 604_800), (float("nan"), 604_800), (-1, 0), (12.5, 12.5)])

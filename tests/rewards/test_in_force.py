@@ -52,9 +52,7 @@ def store(task: Task, said: Said, by: User) -> None:
     of_task = {"task": task, "project": task.project}
     if said.agreed is not None or said.dropped or said.label == "consensus":
         because = "too far apart" if said.dropped else ""
-        Consensus.objects.create(
-            **of_task, annotators=3, preference=said.agreed, dropped_because=because, computed_at=NOW
-        )
+        Consensus.objects.create(**of_task, annotators=3, preference=said.agreed, drop_reason=because, computed_at=NOW)
     if said.label == "adjudicated":
         Adjudication.objects.create(task=task, scores={}, preference=said.settled, reason="other", by=by, made_at=NOW)
     for number, response in enumerate(task.responses.all() if said.label else ()):

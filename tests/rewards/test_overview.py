@@ -246,7 +246,7 @@ def wrong(project: Project) -> set[str]:
 def test_a_webhook_that_was_ended_is_a_problem_until_a_manager_has_seen_to_it(
     project: Project, cast: Cast, carol: Client
 ) -> None:
-    given = {"url": "https://example.org/", "active": False, "ended_because": "gone", "created_at": NOW}
+    given = {"url": "https://example.org/", "active": False, "end_reason": "gone", "created_at": NOW}
     hook = Webhook.objects.create(project=project, **given)
     make_task(project)
     assert Problem.WEBHOOK_ENDED in wrong(project)

@@ -77,7 +77,7 @@ def test_rankings_alone_are_something_to_learn_from(cast: Cast) -> None:
 def test_dropped_tasks_teach_no_order(cast: Cast) -> None:
     project = ranked_tasks(cast)
     Label.objects.all().delete()
-    Consensus.objects.filter(task=project.tasks.first()).update(dropped_because="too far apart")
+    Consensus.objects.filter(task=project.tasks.first()).update(drop_reason="too far apart")
     assert len(rows(snapshots.take(project, now=NOW))) == 11
 
 

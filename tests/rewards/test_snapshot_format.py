@@ -52,11 +52,11 @@ def every_kind_of_task(cast: Cast) -> Project:
     # Set here, as annotators see the responses in an order of their own.
     Consensus.objects.filter(task__external_id__startswith="rated-").update(preference=1)
     dropped = Task.objects.get(external_id="rated-1")
-    Consensus.objects.filter(task=dropped).update(dropped_because="spread")
+    Consensus.objects.filter(task=dropped).update(drop_reason="spread")
     values = {"scores": {}, "means": {}, "made_at": NOW}
     response = dropped.responses.all()[0]
     Label.objects.create(project=dropped.project, response=response, source="adjudicated", **values)
-    Consensus.objects.filter(task__external_id="rated-2").update(dropped_because="spread")
+    Consensus.objects.filter(task__external_id="rated-2").update(drop_reason="spread")
     Response.objects.filter(task__external_id="rated-0").update(model='small "1"')
     Task.objects.filter(external_id="rated-0").update(metadata={"source": "forum 🙂", "more": [1]})
     Task.objects.filter(external_id="ranked-2").update(metadata={"source": {"a": 1.50}})

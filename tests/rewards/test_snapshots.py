@@ -170,7 +170,7 @@ def test_tasks_set_aside_and_preferences_for_neither_teach_nothing(db: None, fie
 def test_what_annotators_dropped_teaches_no_preference(db: None) -> None:
     project = preferred_project()
     task = Task.objects.order_by("pk")[0]
-    dropped = {"preference": 1, "dropped_because": "spread", "computed_at": NOW}
+    dropped = {"preference": 1, "drop_reason": "spread", "computed_at": NOW}
     Consensus.objects.create(project=project, task=task, annotators=3, **dropped)
     assert len(rows(snapshots.take(project, now=NOW))) == 11
 

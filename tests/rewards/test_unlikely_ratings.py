@@ -179,7 +179,7 @@ def expect(run: TrainingRun, project: Project) -> None:
 
 def test_it_waits_for_a_reviewer(noted: Noted, cast: Cast) -> None:
     task, note = noted
-    assert task.review_because == Task.Review.UNLIKELY
+    assert task.review_reason == Task.Review.UNLIKELY
     assert note.annotation.assignment.annotator == cast.bob
     assert note.evidence[0] | {"attribute": ""} == {
         "response": task.responses.all()[1].pk,
@@ -209,7 +209,7 @@ def test_a_decision_takes_it_out_of_the_queue(noted: Noted, cast: Cast, decide: 
     decide(task, note, cast.carol)
     unlikely_ratings.ask_again()
     task.refresh_from_db()
-    assert task.review_because != Task.Review.UNLIKELY
+    assert task.review_reason != Task.Review.UNLIKELY
 
 
 def test_what_was_accepted_is_not_asked_again(noted: Noted, cast: Cast) -> None:
@@ -217,15 +217,15 @@ def test_what_was_accepted_is_not_asked_again(noted: Noted, cast: Cast) -> None:
     judge(note.annotation.assignment_id, decision="accepted", by=cast.carol, now=NOW)
     unlikely_ratings.note(TrainingRun.objects.get(), now=NOW)
     task.refresh_from_db()
-    assert task.review_because == ""
+    assert task.review_reason == ""
 
 
 def test_it_comes_back_when_the_task_is_settled_anew(noted: Noted) -> None:
     task, _ = noted
-    Task.objects.filter(pk=task.pk).update(review_because="")
+    Task.objects.filter(pk=task.pk).update(review_reason="")
     assert unlikely_ratings.ask_again() == 1
     task.refresh_from_db()
-    assert task.review_because == Task.Review.UNLIKELY
+    assert task.review_reason == Task.Review.UNLIKELY
 
 
 def test_an_empty_file_expects_nothing(noted: Noted) -> None:
@@ -259,12 +259,12 @@ def test_a_project_may_turn_it_off(noted: Noted) -> None:
     task, _ = noted
     Project.objects.filter(pk=task.project_id).update(review_unlikely_percent=0)
     assert unlikely_ratings.note(TrainingRun.objects.get(), now=NOW) == 0
-    assert not Task.objects.filter(review_because=Task.Review.UNLIKELY).exists()
+    assert not Task.objects.filter(review_reason=Task.Review.UNLIKELY).exists()
 
 
 def test_other_reasons_go_first(noted: Noted) -> None:
     task, _ = noted
-    Task.objects.filter(pk=task.pk).update(review_because=Task.Review.SAFETY)
+    Task.objects.filter(pk=task.pk).update(review_reason=Task.Review.SAFETY)
     assert ask_for_review(Task.objects.all()) == 0
 
 

@@ -68,7 +68,7 @@ SELECT a.id, s.id, s.task_id, split_part(u.username, '-', 2)::int, s.slot, s.cou
 FROM annotator_annotation a JOIN annotator_assignment s ON s.id = a.assignment_id
 JOIN annotator_user u ON u.id = s.annotator_id
 """
-_CONSENSUS = "SELECT task_id, kept, annotators, spread, spread_of_all, dropped_because FROM annotator_consensus"
+_CONSENSUS = "SELECT task_id, kept, annotators, spread, spread_of_all, drop_reason FROM annotator_consensus"
 _LABELS = """
 SELECT p.task_id, p.id, l.scores, l.means FROM annotator_label l JOIN annotator_response p ON p.id = l.response_id
 """
@@ -82,7 +82,7 @@ def read(product: Product) -> Books:
     for stored in annotations.values():
         tasks[stored.task].annotations.append(stored)
     for task, *values in product.rows(_CONSENSUS):
-        names = ("kept", "annotators", "spread", "spread_of_all", "dropped_because")
+        names = ("kept", "annotators", "spread", "spread_of_all", "drop_reason")
         tasks[task].consensus = dict(zip(names, values, strict=True))
     for task, response, scores, means in product.rows(_LABELS):
         tasks[task].labels[response] = (scores, means)

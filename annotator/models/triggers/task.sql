@@ -73,13 +73,13 @@ BEGIN
             NEW.project_id, CASE NEW.state WHEN 'complete' THEN 'task.completed' ELSE 'task.quarantined' END, what
         );
     END IF;
-    IF NEW.review_because <> OLD.review_because AND NEW.review_because IN ('dropped', 'safety', 'unlikely') THEN
+    IF NEW.review_reason <> OLD.review_reason AND NEW.review_reason IN ('dropped', 'safety', 'unlikely') THEN
         PERFORM annotator_announce(
-            NEW.project_id, 'task.disputed', what || jsonb_build_object('because', NEW.review_because)
+            NEW.project_id, 'task.disputed', what || jsonb_build_object('because', NEW.review_reason)
         );
     END IF;
     RETURN NULL;
 END $$;
-CREATE TRIGGER task_is_news AFTER UPDATE OF state, review_because ON annotator_task FOR EACH ROW
-    WHEN (NEW.state <> OLD.state OR NEW.review_because <> OLD.review_because)
+CREATE TRIGGER task_is_news AFTER UPDATE OF state, review_reason ON annotator_task FOR EACH ROW
+    WHEN (NEW.state <> OLD.state OR NEW.review_reason <> OLD.review_reason)
     EXECUTE FUNCTION annotator_task_is_news();

@@ -74,7 +74,7 @@ def test_ratings_that_never_vary_are_said_so(project: Project) -> None:
     import_samples(project, [[2, 2, 2], [2, 2]])
     estimate = measured(project)
     assert (estimate.kappa, estimate.samples) == (None, 2)
-    assert estimate.undefined_because == "all ratings are the same, so chance alone would give full agreement"
+    assert estimate.undefined_reason == "all ratings are the same, so chance alone would give full agreement"
 
 
 # Whose ratings count ---------------------------------------------------------------------------------------
@@ -186,8 +186,8 @@ def test_what_is_being_counted_is_not_said_to_be_missing(project: Project, cast:
     with mock.patch.object(totals_refresh, "AT_ONCE", 0):
         waiting = report(project, now=NOW)
     assert waiting.pending
-    assert waiting.selections[Selection.ALL]["helpfulness"].undefined_because == "the ratings are still being counted"
-    assert waiting.preference.agreement.undefined_because == "the ratings are still being counted"
+    assert waiting.selections[Selection.ALL]["helpfulness"].undefined_reason == "the ratings are still being counted"
+    assert waiting.preference.agreement.undefined_reason == "the ratings are still being counted"
     assert report(project, now=NOW).selections[Selection.ALL]["helpfulness"].kappa is not None
 
 

@@ -111,7 +111,7 @@ def rows(dice: random.Random) -> Iterator[dict[str, Any]]:
 
 
 def stored(project: Project) -> Iterator[Sample]:
-    kept = set(chain.from_iterable(Consensus.objects.filter(dropped_because="").values_list("kept", flat=True)))
+    kept = set(chain.from_iterable(Consensus.objects.filter(drop_reason="").values_list("kept", flat=True)))
     of_project = Rating.objects.filter(response__task__project=project)
     # In the order of submission: what was submitted at one moment is ordered by what it says.
     ratings = of_project.order_by("response_id", "annotation__content_hash", "annotation_id")

@@ -13,7 +13,7 @@ from tests.builders import ATTRIBUTES, make_member, make_task, make_user, pseudo
 from tests.conftest import Cast
 
 As = Callable[[User], APIClient]
-KEYS = {"kappa", "interval", "samples", "ratings", "undefined_because"}
+KEYS = {"kappa", "interval", "samples", "ratings", "undefined_reason"}
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_managers_read_names_and_reviewers_pseudonyms(as_user: As, cast: Cast, p
 
 def test_nothing_rated_is_told_all_the_same(as_user: As, cast: Cast) -> None:
     answer = asked(as_user(cast.carol))
-    assert answer["all"]["helpfulness"]["undefined_because"] == "no response has two ratings yet"
+    assert answer["all"]["helpfulness"]["undefined_reason"] == "no response has two ratings yet"
     assert (answer["annotators"], answer["pairs"], answer["weeks"], answer["safety"]["kappa"]) == ([], [], [], None)
 
 

@@ -110,7 +110,7 @@ def test_all_of_a_change_is_made_or_nothing(project: Project, carol: APIClient) 
 
 
 def test_what_a_manager_s_buttons_do(project: Project, carol: APIClient) -> None:
-    assert carol.post(f"{TALK}/members/alice/pause/").json()["paused_because"] == "manager"
+    assert carol.post(f"{TALK}/members/alice/pause/").json()["pause_reason"] == "manager"
     assert carol.post(f"{TALK}/members/alice/resume/").json()["paused_at"] is None
     assert carol.post(f"{TALK}/members/alice/another-try/").json()["extra_tries"] == 1
     assert carol.post(f"{TALK}/members/alice/qualify/").json()["qualified_at"]

@@ -188,7 +188,7 @@ def test_an_account_joins_by_its_name(carol: APIClient, cast: Cast, project: Pro
     answer = admitted(carol, username="dave", role="reviewer")
     assert answer.status_code == 201
     fields = {"username", "pseudonym", "role", "offered_role", "accepted", "quota", "languages", "created_at"}
-    fields |= {"paused_at", "paused_because", "qualified_at", "extra_tries", "acknowledged_version"}
+    fields |= {"paused_at", "pause_reason", "qualified_at", "extra_tries", "acknowledged_version"}
     assert set(answer.json()) == fields
     assert answer.json()["pseudonym"] == pseudonym(cast.dave, project)
 

@@ -173,7 +173,7 @@ def test_ties_and_dropped_tasks_are_left_out(project: Project, cast: Cast, layou
     assert rows(project, layout) == []
     preferred(project, cast, -2, -2, -2)
     assert len(rows(project, layout)) == 1
-    Consensus.objects.update(dropped_because="too far apart")
+    Consensus.objects.update(drop_reason="too far apart")
     assert rows(project, layout) == rows(project, "preference") == []
 
 

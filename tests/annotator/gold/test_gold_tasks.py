@@ -106,9 +106,9 @@ def test_a_gold_rating_can_be_changed_like_any_other_and_the_first_one_counts(pr
         make_gold(project, levels=(4, 0))
         held = claimed(project, cast.alice)
         submit(held.pk, submission(held.task, [0, 4]), now=NOW)
-        if not member_of(cast.alice).paused_because:
+        if not member_of(cast.alice).pause_reason:
             submit(held.pk, submission(held.task, [4, 0]), now=NOW)
-    assert member_of(cast.alice).paused_because == PauseReason.GOLD
+    assert member_of(cast.alice).pause_reason == PauseReason.GOLD
 
 
 def test_the_history_does_not_tell_gold(project: Project, cast: Cast, client: Client) -> None:
@@ -160,7 +160,7 @@ def test_who_agrees_with_the_experts_goes_on(project: Project, cast: Cast) -> No
 def test_who_falls_below_the_threshold_is_paused_and_told(project: Project, cast: Cast) -> None:
     rate_gold(project, cast.alice, [0, 4], [0, 4])
     member = member_of(cast.alice)
-    assert (member.paused_at, member.paused_because) == (NOW, PauseReason.GOLD)
+    assert (member.paused_at, member.pause_reason) == (NOW, PauseReason.GOLD)
     assert "paused" in assignment.claim(project, cast.alice, now=NOW).explanation
 
 
@@ -173,14 +173,14 @@ def test_after_a_pause_gold_counts_anew(project: Project, cast: Cast) -> None:
     rate_gold(project, cast.alice, [0, 4], [0, 4])
     gold_tasks.resume(member_of(cast.alice), now=NOW)
     member = member_of(cast.alice)
-    assert (member.paused_at, member.paused_because, gold_tasks.standing(member)) == (None, "", None)
+    assert (member.paused_at, member.pause_reason, gold_tasks.standing(member)) == (None, "", None)
 
 
 def test_a_paused_annotator_is_told_over_rest(
     project: Project, cast: Cast, as_user: Callable[[User], APIClient]
 ) -> None:
     make_task(project)
-    gold_tasks.pause(member_of(cast.alice), because=PauseReason.MANAGER, now=NOW)
+    gold_tasks.pause(member_of(cast.alice), reason=PauseReason.MANAGER, now=NOW)
     answer = as_user(cast.alice).post("/api/v1/projects/talk/next/").json()
     assert (answer["assignment"], answer["reason"]) == (None, "paused")
 

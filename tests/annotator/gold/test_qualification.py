@@ -180,7 +180,7 @@ def idle(project: Project, cast: Cast, how: str) -> None:
     if how == "excluded":
         exclude(project, cast.alice, reason="no", by=cast.carol, now=NOW)
     elif how == "paused":
-        gold_tasks.pause(member_of(cast.alice), because=PauseReason.MANAGER, now=NOW)
+        gold_tasks.pause(member_of(cast.alice), reason=PauseReason.MANAGER, now=NOW)
     elif how == "project_paused":
         Project.objects.update(paused=True)
     else:

@@ -120,7 +120,7 @@ def test_the_stream_is_measured_by_segments(project: Project, alice: User, clien
     assert reached.mean is not None
     assert reached.mean < 0
     member.refresh_from_db()
-    assert member.paused_because == "gold"
+    assert member.pause_reason == "gold"
 
 
 def test_a_redaction_takes_what_was_said_of_a_segment_along(project: Project, alice: User, client: Client) -> None:

@@ -86,9 +86,9 @@ def outcome(project: Project) -> Any:
         kept = Annotation.objects.filter(pk__in=consensus.kept) if consensus else []
         tasks.append(
             (
-                (task.state, task.slots_wanted, task.open_slots, task.done, task.review_because, task.review_spread),
+                (task.state, task.slots_wanted, task.open_slots, task.done, task.review_reason, task.review_spread),
                 [str(label) for label in found],
-                consensus and (consensus.spread, consensus.spread_of_all, consensus.dropped_because),
+                consensus and (consensus.spread, consensus.spread_of_all, consensus.drop_reason),
                 sorted(annotation.content_hash for annotation in kept),
             )
         )

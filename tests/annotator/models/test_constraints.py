@@ -130,7 +130,7 @@ def test_two_active_runs_are_refused(project: Project) -> None:
 
 
 def test_a_pause_has_a_time(cast: Cast) -> None:
-    refused("a_reason_needs_a_pause", lambda: cast.alice.memberships.update(paused_because="gold"))
+    refused("a_reason_needs_a_pause", lambda: cast.alice.memberships.update(pause_reason="gold"))
 
 
 @pytest.mark.parametrize("score", [7, 2.5, "3", None])

@@ -18,11 +18,11 @@ LEFT JOIN annotator_consensus c ON c.task_id = r.task_id CROSS JOIN LATERAL ({IN
 """
 
 
-def labelled(project: Project, sources: tuple[str, ...], dropped_because: str | None) -> Task:
+def labelled(project: Project, sources: tuple[str, ...], drop_reason: str | None) -> Task:
     task = make_task(project, responses=1)
-    if dropped_because is not None:
+    if drop_reason is not None:
         about = {"annotators": 3, "computed_at": NOW}
-        Consensus.objects.create(project=project, task=task, dropped_because=dropped_because, **about)
+        Consensus.objects.create(project=project, task=task, drop_reason=drop_reason, **about)
     response = task.responses.get()
     Label.objects.bulk_create(
         Label(project=project, response=response, source=source, scores=SCORES, means=SCORES, made_at=NOW)
@@ -31,12 +31,12 @@ def labelled(project: Project, sources: tuple[str, ...], dropped_because: str | 
     return task
 
 
-@pytest.mark.parametrize("dropped_because", [None, "", "spread"])
-def test_the_rule_for_one_response_is_the_rule_for_all(project: Project, dropped_because: str | None) -> None:
+@pytest.mark.parametrize("drop_reason", [None, "", "spread"])
+def test_the_rule_for_one_response_is_the_rule_for_all(project: Project, drop_reason: str | None) -> None:
     for sources in SETS:
-        labelled(project, sources, dropped_because)
+        labelled(project, sources, drop_reason)
     in_force = dict(Label.objects.in_force().values_list("response", "source"))
-    assert len(in_force) == (4 if dropped_because else 7)
+    assert len(in_force) == (4 if drop_reason else 7)
     with connection.cursor() as cursor:
         cursor.execute(BY_SQL)
         assert dict(cursor.fetchall()) == in_force

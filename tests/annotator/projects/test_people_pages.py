@@ -124,7 +124,7 @@ def test_the_tabs_show_it_to_managers_alone(project: Project, cast: Cast, rita: 
 def test_the_list_says_what_bars_people(project: Project, cast: Cast, carol: Client) -> None:
     Project.objects.update(qualification_required=True)
     Guideline.objects.create(project=project, version=2, text="Read.")
-    Membership.objects.filter(user=cast.alice).update(paused_at=NOW, paused_because=PauseReason.GOLD)
+    Membership.objects.filter(user=cast.alice).update(paused_at=NOW, pause_reason=PauseReason.GOLD)
     Membership.objects.filter(user=cast.bob).update(qualified_at=NOW, acknowledged_version=2)
     page = text(carol.get(f"{TALK}/people/"))
     rows = {name: page.split(f"<bdi>{name}</bdi>")[1].split("</tr>")[0] for name in ("alice", "bob")}
@@ -145,7 +145,7 @@ def test_the_list_says_what_bars_people(project: Project, cast: Cast, carol: Cli
     ],
 )
 def test_the_list_is_narrowed(project: Project, cast: Cast, carol: Client, query: str, names: list[str]) -> None:
-    Membership.objects.filter(user=cast.bob).update(paused_at=NOW, paused_because=PauseReason.MANAGER)
+    Membership.objects.filter(user=cast.bob).update(paused_at=NOW, pause_reason=PauseReason.MANAGER)
     Exclusion.objects.create(project=project, annotator=cast.erin, reason="A bot.", by=cast.carol, made_at=NOW)
     rows = carol.get(f"{TALK}/people/?{query}").context["rows"]
     assert [member.user.username for member in rows] == names
@@ -172,7 +172,7 @@ def test_an_action_reaches_all_who_are_chosen(project: Project, cast: Cast, caro
     members = Membership.objects.filter(user__in=[cast.alice, cast.bob])
     carol.post(f"{TALK}/people/", {"action": action, "member": list(members.values_list("pk", flat=True))})
     changed = {
-        "pause": members.filter(paused_because="manager"),
+        "pause": members.filter(pause_reason="manager"),
         "resume": members.filter(gold_counts_from__isnull=False),
         "another-try": members.filter(extra_tries=1),
         "qualify": members.filter(qualified_at__isnull=False),

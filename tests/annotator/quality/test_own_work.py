@@ -99,7 +99,7 @@ def test_the_page_names_no_peer(project: Project, cast: Cast, client: Client) ->
 
 def test_a_pause_and_the_test_are_told(project: Project, cast: Cast, client: Client) -> None:
     Project.objects.update(qualification_required=True)
-    Membership.objects.filter(user=cast.alice).update(paused_at=NOW, paused_because="gold")
+    Membership.objects.filter(user=cast.alice).update(paused_at=NOW, pause_reason="gold")
     client.force_login(cast.alice)
     page = client.get("/mine/").content.decode()
     assert "You are paused in this project: ratings of gold tasks" in page

@@ -54,7 +54,7 @@ def helpfulness() -> list[int]:
 
 def everything() -> list[Any]:
     """Tasks, labels and consensus, as far as anybody can see them."""
-    tasks = Task.objects.order_by("pk").values("state", "slots_wanted", "open_slots", "done", "review_because")
+    tasks = Task.objects.order_by("pk").values("state", "slots_wanted", "open_slots", "done", "review_reason")
     labels = Label.objects.order_by("response", "source").values("response", "source", "scores", "means")
     consensus = Consensus.objects.order_by("task").values("kept", "annotators", "spread", "preference")
     return [list(rows) for rows in (tasks, labels, consensus)]
@@ -65,14 +65,14 @@ def test_it_is_the_label_in_force(task: Task, cast: Cast) -> None:
     settled(task, cast)
     task.refresh_from_db()
     assert helpfulness() == [3, 1]
-    assert (task.adjudicated, task.state, task.review_because) == (True, Task.State.COMPLETE, "")
+    assert (task.adjudicated, task.state, task.review_reason) == (True, Task.State.COMPLETE, "")
 
 
 def test_the_originals_stay(task: Task, cast: Cast) -> None:
     before = list(Rating.objects.order_by("pk").values())
     settled(task, cast)
     assert list(Rating.objects.order_by("pk").values()) == before
-    assert Consensus.objects.get().dropped_because
+    assert Consensus.objects.get().drop_reason
 
 
 def test_the_same_again_changes_nothing(task: Task, cast: Cast) -> None:

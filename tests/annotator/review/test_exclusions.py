@@ -58,11 +58,11 @@ def seen(project: Project) -> dict[str, Any]:
     tasks = Task.objects.filter(project=project).order_by("pk")
     labels = Label.objects.for_project(project.pk).order_by("response", "source")
     consensus = Consensus.objects.filter(task__project=project).order_by("task")
-    names = ("state", "slots_wanted", "open_slots", "done", "review_because", "review_spread", "adjudicated")
+    names = ("state", "slots_wanted", "open_slots", "done", "review_reason", "review_spread", "adjudicated")
     return {
         "tasks": list(tasks.values("pk", *names)),
         "labels": list(labels.values("response", "source", "scores", "means")),
-        "consensus": list(consensus.values("task", "kept", "annotators", "spread", "preference", "dropped_because")),
+        "consensus": list(consensus.values("task", "kept", "annotators", "spread", "preference", "drop_reason")),
         "holds": list(Assignment.objects.filter(task__in=tasks).order_by("pk").values("pk", "counts", "state")),
     }
 

@@ -35,13 +35,13 @@ def test_pages_leave_nothing_out_and_repeat_nothing(project: Project, queue: lis
 def test_after_the_last_one_comes_the_first(project: Project, queue: list[Task]) -> None:
     places = [Place.of(task) for task in queue]
     assert [following(project, place) for place in places] == [*queue[1:], queue[0]]
-    Task.objects.exclude(pk=queue[0].pk).update(review_because="")
+    Task.objects.exclude(pk=queue[0].pk).update(review_reason="")
     assert following(project, places[0]) is None
 
 
 def test_what_only_a_manager_may_decide_is_skipped_for_a_reviewer(project: Project, queue: list[Task]) -> None:
     first, aside, third = queue[:3]
-    Task.objects.filter(pk=aside.pk).update(state=Task.State.QUARANTINED, review_because="quarantine")
+    Task.objects.filter(pk=aside.pk).update(state=Task.State.QUARANTINED, review_reason="quarantine")
     assert following(project, Place.of(first)) == third
     assert following(project, Place.of(first), manages=True) == aside
 
@@ -64,7 +64,7 @@ def test_what_the_reviewer_is_rating_is_skipped(project: Project, queue: list[Ta
 
 @pytest.mark.parametrize("kind", ["", "dropped"])
 def test_every_page_begins_in_the_index_where_its_first_row_is(project: Project, queue: list[Task], kind: str) -> None:
-    tasks = waiting(project, because=kind)
+    tasks = waiting(project, reason=kind)
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off")
     for part in (tasks, tasks.filter(review_spread=4, pk__gt=1), tasks.filter(review_spread__lt=4)):

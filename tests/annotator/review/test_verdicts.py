@@ -204,7 +204,7 @@ def test_imported_annotations_are_judged_alike(project: Project, rita: User) -> 
     task = Task.objects.get()
     rejected(task.assignments.order_by("pk")[0], rita)
     task.refresh_from_db()
-    assert (task.state, task.done, task.review_because) == (Task.State.OPEN, 2, "")
+    assert (task.state, task.done, task.review_reason) == (Task.State.OPEN, 2, "")
 
 
 def test_it_is_recorded_without_the_comment(project: Project, cast: Cast, rita: User, task: Task) -> None:
@@ -221,7 +221,7 @@ def test_rejecting_one_of_the_far_apart_takes_the_task_out_of_the_queue(
     Project.objects.update(max_annotators=3)
     project.refresh_from_db()
     held = rated_by(project, *cast.annotators, levels=(0, 4, 4))
-    assert project.tasks.disputed().get().review_because == Task.Review.DROPPED
+    assert project.tasks.disputed().get().review_reason == Task.Review.DROPPED
     rejected(held[0], rita)
     assert not project.tasks.disputed().exists()
     assert consensus.Rules.of(project).most == 3

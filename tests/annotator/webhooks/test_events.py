@@ -82,7 +82,7 @@ def test_ratings_too_far_apart_are_a_dispute(project: Project, cast: Cast, hook:
     for user, level in zip(cast.annotators, (0, 2, 4), strict=True):
         rate(project, user, level)
     task = Task.objects.get()
-    assert task.review_because == "dropped"
+    assert task.review_reason == "dropped"
     assert names(hook)[:2] == ["task.completed", "task.disputed"]
     assert sent(hook)[1][1]["because"] == "dropped"
 

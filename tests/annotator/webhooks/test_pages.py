@@ -96,12 +96,12 @@ def test_a_failed_delivery_is_sent_again(project: Project, carol: Client, hook: 
 
 
 def test_a_manager_sees_why_nothing_is_sent_any_more(carol: Client, hook: Webhook) -> None:
-    Webhook.objects.update(active=False, ended_because="gone")
+    Webhook.objects.update(active=False, end_reason="gone")
     for page in (PLACE, one(hook)):
         assert "410" in carol.get(page).content.decode()
     assert "not active" in carol.post(one(hook, "test/"), follow=True).content.decode()
     carol.post(one(hook), {"url": URL, "active": "on"})
-    assert Webhook.objects.get().ended_because == ""
+    assert Webhook.objects.get().end_reason == ""
 
 
 def test_it_is_deleted(carol: Client, hook: Webhook) -> None:

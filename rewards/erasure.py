@@ -1,6 +1,6 @@
 """Erases redacted and deleted texts from the disk: the files of old snapshots and of models trained on them.
 
-The rows stay. Triggers mark the snapshots (rewards/migrations/0002_lineage_and_marks.py); erasing is a manager's
+The rows stay. Triggers mark the snapshots (rewards/triggers/); erasing is a manager's
 decision.
 """
 

@@ -2,7 +2,6 @@
 
 import json
 from datetime import UTC, datetime
-from importlib import import_module
 from io import BytesIO
 from itertools import count
 from typing import Any
@@ -15,11 +14,12 @@ from annotator.db.statements import Columns, Statement
 from annotator.importing import ImportResult, import_rows
 from annotator.models import Assignment, Membership, Project, Role, Rubric, Task, User
 from annotator.projects import pseudonyms
+from annotator.projects.preset_rubrics import add_rubrics
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 ATTRIBUTES = ("helpfulness", "correctness", "coherence", "complexity", "verbosity")
 _number = count(1)
-add_rubrics = import_module("annotator.migrations.0002_rubrics").add_rubrics
+
 
 # What nearly every test asks for; Django would put the same queries together again each time.
 _RUBRIC, _TASK = Columns(Rubric, "r"), Columns(Task, "t")

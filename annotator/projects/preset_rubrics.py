@@ -5,6 +5,7 @@ texts are our own words. They are stored in English and translated where annotat
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.utils.translation import gettext_noop as _
 
@@ -246,3 +247,23 @@ YES_NO = RubricText(
 
 RUBRICS = (HELPSTEER2, HELPSTEER_2D, OVERALL, HELPFUL_HARMLESS, YES_NO)
 DEFAULT_RUBRIC = HELPSTEER2.key
+
+
+def add_rubrics(apps: Any, _schema: Any) -> None:
+    """Adds the rubrics that are missing, in a migration. A rubric that somebody made under such a key stays."""
+    rubrics, attribute = apps.get_model("annotator", "Rubric").objects, apps.get_model("annotator", "Attribute")
+    for text in RUBRICS:
+        rubric, is_new = rubrics.get_or_create(key=text.key, project=None, defaults={"name": text.name})
+        attribute.objects.bulk_create(
+            attribute(
+                rubric=rubric,
+                key=one.key,
+                name=one.name,
+                description=one.description,
+                levels=list(one.levels),
+                checks=[list(check) for check in one.checks],
+                scope=one.scope,
+                position=position,
+            )
+            for position, one in enumerate(text.attributes if is_new else ())
+        )

@@ -38,7 +38,7 @@ FORMAT = 1
 LOCK = 83121
 """The advisory lock that redacting or deleting tasks takes shared, in a trigger, and storing a snapshot exclusively.
 
-The trigger is in rewards/migrations/0002_lineage_and_marks.py.
+The trigger is in rewards/triggers/.
 """
 BUILDING = "building a snapshot"
 """The subject of the lock that whoever builds for a project holds."""

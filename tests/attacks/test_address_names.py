@@ -106,7 +106,7 @@ def test_names_of_before_are_changed(cast: Cast) -> None:
     for name in ("..", "..alice", "_imported", "@zoe"):
         User.objects.create(username=name)
     make_project("-talk")
-    import_module("annotator.migrations.0061_names_in_addresses").rename(apps, None)
+    import_module("annotator.migrations.0002_databases_of_before").rename(apps, None)
     names = set(User.objects.values_list("username", flat=True))
     assert names >= {"user", "alice", "alice-2", "user-imported", "zoe"}
     assert set(Project.objects.values_list("slug", flat=True)) == {"talk", "talk-2"}

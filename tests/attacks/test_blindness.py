@@ -1,7 +1,6 @@
 """What annotators and reviewers could find out that would sway their ratings, or tell them which tasks measure them."""
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ from rest_framework.test import APIClient
 
 from annotator import assignment
 from annotator.models import Assignment, Project, Role, Task, User
-from annotator.models.public_ids import response_number
 from annotator.review import adjudicate, judge, withdraw
 from annotator.review.blindness import OwnWork, StillRating
 from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_member, make_task, make_user, rate
@@ -165,10 +163,3 @@ def test_nobody_takes_back_a_label_that_leaves_their_own_work(
         assert as_user(rita).delete(f"/api/v1/tasks/{task.public_id}/adjudication/").status_code == 409
     task.refresh_from_db()
     assert task.adjudicated
-
-
-def test_a_draft_from_before_the_upgrade_is_still_there() -> None:
-    renamed = import_module("annotator.migrations.0016_public_numbers_in_drafts").renamed
-    form = {"helpfulness-17": "3", "checks-correctness-17": ["a"], "justification": "so"}
-    number = response_number(17)
-    assert renamed(form) == {f"helpfulness-{number}": "3", f"checks-correctness-{number}": ["a"], "justification": "so"}

@@ -4,12 +4,10 @@ import re
 from base64 import b64encode
 from collections.abc import Iterator
 from datetime import timedelta
-from importlib import import_module
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
 from django.test import Client
 from django.urls import URLResolver, get_resolver
 from django.utils import timezone
@@ -24,7 +22,6 @@ from tests.builders import make_task
 from tests.conftest import Cast
 
 PASSWORD = "correct horse battery"
-taken_over = import_module("annotator.migrations.0022_tokens_and_demo_accounts_of_before")
 HOUR = timedelta(hours=1)
 
 
@@ -279,21 +276,3 @@ def test_the_command_takes_name_scopes_and_days(cast: Cast, capsys: pytest.Captu
     assert works(capsys.readouterr().out.strip())
     with pytest.raises(CommandError, match="at most 365"):
         call_command("issue_token", "alice", "--days", "366")
-
-
-def test_tokens_of_before_are_taken_over_with_every_scope(cast: Cast) -> None:
-    secret = "0123456789abcdef" * 4
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "CREATE TABLE knox_authtoken (digest varchar(128) PRIMARY KEY, token_key varchar(25), "
-            "user_id bigint, created timestamptz, expiry timestamptz)"
-        )
-        cursor.execute(
-            "INSERT INTO knox_authtoken VALUES (%s, %s, %s, now(), NULL)",
-            [hash_token(secret), secret[:15], cast.alice.pk],
-        )
-        cursor.execute(taken_over.TAKE_OVER)
-        cursor.execute(taken_over.TAKE_OVER)
-    row = Token.objects.get()
-    assert (row.user, row.scopes, row.expiry) == (cast.alice, list(Scope.values), None)
-    assert works(secret)

@@ -21,14 +21,11 @@ from django.conf import settings
 
 from annotator.storage import disk_space
 
-ARROW, EXCEL = (Path(__file__).with_name(name) for name in ("arrow_process.py", "excel_process.py"))
-PROGRAMS = {
-    b"PAR1": ARROW,
-    b"ARROW1": ARROW,
-    b"\xff\xff\xff\xff": ARROW,
-    b"PK\x03\x04": EXCEL,
-}
-"""The program that decodes a file, by the first bytes: Parquet, Arrow's file and stream, and a workbook's zip."""
+PROGRAM = Path(__file__).with_name("decoding_process.py")
+WORKBOOK = b"PK\x03\x04"
+ENCODED = (b"PAR1", b"ARROW1", b"\xff\xff\xff\xff", WORKBOOK)
+"""The first bytes of what is decoded: Parquet, Arrow's file and stream, and a workbook's zip."""
+MOST_COLUMNS = 200
 MEMORY_BYTES = 160 << 20
 """The decoder may take so much on top of what the interpreter and the library take."""
 SECONDS, BYTES_A_SECOND = 60, 100_000
@@ -48,13 +45,8 @@ class Undecodable(Exception):
     """The file, or the rest of it, cannot be decoded; the message says why."""
 
 
-def program_for(head: bytes) -> Path | None:
-    """Returns the program that decodes a file with these first bytes, or None for a file of text."""
-    return next((program for magic, program in PROGRAMS.items() if head.startswith(magic)), None)
-
-
 @contextmanager
-def decoded_lines(program: Path, source: BinaryIO) -> Iterator[io.BufferedReader]:
+def decoded_lines(source: BinaryIO) -> Iterator[io.BufferedReader]:
     """Yields a stream with a JSON line for each row: an object, a text that says what is wrong, or null.
 
     Raises:
@@ -67,19 +59,19 @@ def decoded_lines(program: Path, source: BinaryIO) -> Iterator[io.BufferedReader
             disk_space.require_room(extra=len(block))
             file.write(block)
         file.seek(0)
-        with decoded_file_lines(program, cast(BinaryIO, file)) as lines:
+        with decoded_file_lines(cast(BinaryIO, file)) as lines:
             yield lines
 
 
 @contextmanager
-def decoded_file_lines(program: Path, file: BinaryIO) -> Iterator[io.BufferedReader]:
+def decoded_file_lines(file: BinaryIO) -> Iterator[io.BufferedReader]:
     """Yields the lines of a file on the disk, as `decoded_lines` does of a stream. Raises Undecodable."""
     # Errors go to a file: nobody reads them before the end, and a full pipe would stop the decoder.
     with TemporaryFile() as errors:
-        limits = (MEMORY_BYTES, settings.IMPORT_MAX_ROWS, settings.IMPORT_MAX_ROW_BYTES)
+        limits = (MEMORY_BYTES, settings.IMPORT_MAX_ROWS, settings.IMPORT_MAX_ROW_BYTES, MOST_COLUMNS)
         # With -P the modules of this folder cannot hide those of the same names that the decoder imports.
         process = subprocess.Popen(
-            [sys.executable, "-P", str(program), *map(str, limits)],
+            [sys.executable, "-P", str(PROGRAM), *map(str, limits)],
             stdin=file,
             stdout=subprocess.PIPE,
             stderr=errors,

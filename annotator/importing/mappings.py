@@ -14,6 +14,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from annotator.db.storable_text import fault_in
+from annotator.importing.decoders import MOST_COLUMNS
 from annotator.importing.field_checks import BadRow, shown, storable_text
 from annotator.importing.judgement_columns import (
     LOWEST,
@@ -27,7 +28,7 @@ from annotator.importing.judgement_columns import (
 from annotator.importing.nested_columns import cell, is_there, of_json, unnamed
 from annotator.importing.prompts import messages_from_prompt
 from annotator.importing.rows import Rules
-from annotator.importing.sources import MOST_COLUMNS, RawRow
+from annotator.importing.sources import RawRow
 from annotator.limits import MOST_RESPONSES
 
 LONGEST_COLUMN = 200

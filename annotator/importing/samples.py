@@ -15,7 +15,7 @@ from typing import IO, Any, BinaryIO
 
 from django.utils.translation import gettext_noop
 
-from annotator.importing.decoders import program_for
+from annotator.importing.decoders import ENCODED
 from annotator.importing.layouts import read_tasks
 from annotator.importing.layouts.questions import unnumbered
 from annotator.importing.mappings import ColumnMapping, columns_of, read_by
@@ -156,7 +156,7 @@ def _is_zipped_table(file: BinaryIO) -> bool:
         return False
     try:
         with gzip.GzipFile(fileobj=file) as unzipped:
-            return program_for(unzipped.read(8)) is not None
+            return unzipped.read(8).startswith(ENCODED)
     except (OSError, EOFError):
         return False  # damaged: reading its rows says how
     finally:
@@ -164,9 +164,9 @@ def _is_zipped_table(file: BinaryIO) -> bool:
 
 
 def _rows(file: BinaryIO) -> Generator[RawRow]:
-    program = program_for(file.read(8))
+    head = file.read(8)
     file.seek(0)
-    yield from read_decoded_file(program, file) if program else read_rows(_Head(file))  # type: ignore[arg-type]
+    yield from read_decoded_file(head, file) if head.startswith(ENCODED) else read_rows(_Head(file))  # type: ignore[arg-type]
 
 
 def keep(sample: Sample, path: Path) -> None:

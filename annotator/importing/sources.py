@@ -13,20 +13,25 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 from django.conf import settings
 
 from annotator.exporting.spreadsheets import text_of_cell
 from annotator.importing.csv_lines import CsvLines, RowTooLong
-from annotator.importing.decoders import EXCEL, Undecodable, decoded_file_lines, decoded_lines, program_for
+from annotator.importing.decoders import (
+    ENCODED,
+    MOST_COLUMNS,
+    WORKBOOK,
+    Undecodable,
+    decoded_file_lines,
+    decoded_lines,
+)
 from annotator.importing.expansion_limits import FileTooLarge, Incoming, Metered, UnreadableFile, Unzipped
 from annotator.importing.first_lines import delimiter_of, goes_on_as_json_lines, looks_like_windows_1252
 
 GZIP = b"\x1f\x8b"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
-MOST_COLUMNS = 200
 ENDINGS = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".arrow", ".xlsx")
 """How the names of files that can be read end, before .gz."""
 _CHUNK = 1 << 16
@@ -94,8 +99,8 @@ def _too_many_rows() -> FileTooLarge:
 
 def _sniffed(source: io.BufferedReader) -> Iterator[RawRow]:
     head = source.peek(_CHUNK)[:_CHUNK]
-    if program := program_for(head):
-        return _decoded_rows(program, decoded_lines(program, source))
+    if head.startswith(ENCODED):
+        return _decoded_rows(head, decoded_lines(source))
     if head[:2] in UTF16:
         raise UnreadableFile("the file is UTF-16: save it as UTF-8")
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -300,17 +305,17 @@ def _csv_records(reader: Any, lines: CsvLines, columns: list[str]) -> Iterator[R
 # Parquet, Arrow and Excel ----------------------------------------------------------------------------------
 
 
-def read_decoded_file(program: Path, file: BinaryIO) -> Iterator[RawRow]:
+def read_decoded_file(head: bytes, file: BinaryIO) -> Iterator[RawRow]:
     """Yields the rows of a file on the disk, without the copy that a stream needs. Raises UnreadableFile."""
-    return _decoded_rows(program, decoded_file_lines(program, file))
+    return _decoded_rows(head, decoded_file_lines(file))
 
 
-def _decoded_rows(program: Path, opened: _Decoded) -> Iterator[RawRow]:
+def _decoded_rows(head: bytes, opened: _Decoded) -> Iterator[RawRow]:
     number = 0
     try:
         with opened as decoded:
             for number, line in _lines(_buffered(Metered(decoded))):
-                if row := _decoded_row(number, line, from_table=program == EXCEL):
+                if row := _decoded_row(number, line, from_table=head.startswith(WORKBOOK)):
                     yield row
     except Undecodable as broken:
         if not number:

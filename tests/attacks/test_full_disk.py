@@ -97,7 +97,7 @@ def test_a_copy_for_the_parquet_decoder_ends_where_the_room_does(
     settings.DISK_RESERVE_MB, settings.DATABASE_DIR = 100, ""
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**9, 0, next(free)))
     source = BytesIO(b"PAR1" + bytes(40 * MEGABYTE))
-    with pytest.raises(disk_space.DiskNearlyFull), decoders.decoded_lines(decoders.ARROW, source):
+    with pytest.raises(disk_space.DiskNearlyFull), decoders.decoded_lines(source):
         pass
     assert source.tell() < 20 * MEGABYTE
 

@@ -1,14 +1,15 @@
-"""Work that nobody waits for: done in slices, with rests between them while others need the machine.
+"""Work that nobody waits for: done in slices, with rests between them while others use the database.
 
-Others are an import, which writes to the same tables, and everything that runs at ordinary priority: the web and
-PostgreSQL. Workers run at a low one (`nice`), so what they use themselves does not count, nor does what PostgreSQL does
-for the thread that asks, where its process can be seen.
+Others are an import, which writes to the same tables, and every session of PostgreSQL that is at work: of the web, for
+people at pages and downloads, or of another worker. Workers run at a low priority (`nice`), but share PostgreSQL, its
+locks and the processors' caches. PostgreSQL is asked rather than the kernel, which does not know a container's share
+and sees one machine of several.
 """
 
+import os
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 
 from django.db import connection
 
@@ -16,26 +17,24 @@ from annotator.db import locks
 from annotator.db.clock import database_now
 from annotator.models import ImportJob
 
-LEFT = 1.0
-"""Processors are needed where ordinary work leaves less than this; of a single one, less than LEFT_OF_ONE."""
-LEFT_OF_ONE = 0.1
 REST, REST_BESIDE_IMPORT = 9, 19
 """A rest lasts so many times as long as the slice before it, so that a tenth of a process is still used, or a twentieth
 beside an import, which somebody waits for and which ends soon."""
 LONGEST_REST_SECONDS = 10.0
 IMPORT_IS_ALIVE = timedelta(seconds=15)
 """An import signs every two seconds; one whose worker was killed is no reason to rest."""
-FEWEST_TICKS = 20
-"""Over less time the kernel's ticks say too little."""
-PROCESSORS = Path("/proc/stat")
+_AT_WORK = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND backend_type = 'client backend' AND state <> 'idle' AND pid <> pg_backend_pid()
+"""
 
 
-def in_slices(work: Callable[[], int], *, least: float = LEFT) -> int:
+def in_slices(work: Callable[[], int]) -> int:
     """Calls `work` until it returns 0, which says that nothing is left; returns the sum of its results.
 
-    One slice should take less than a second. It rests while ordinary work leaves less than `least` processors.
+    One slice should take less than a second.
     """
-    total, processors = 0, Processors()
+    total = 0
     while True:
         began = time.monotonic()
         done = work()
@@ -44,7 +43,7 @@ def in_slices(work: Callable[[], int], *, least: float = LEFT) -> int:
             return total
         if is_importing():
             rest = REST_BESIDE_IMPORT
-        elif processors.are_needed(least):
+        elif processors_left() < min(2, processors()):
             rest = REST
         else:
             continue
@@ -61,60 +60,15 @@ def alone_in_slices(subject: str, number: int, work: Callable[[], int]) -> int:
         return in_slices(work) if is_alone else 0
 
 
-class Processors:
-    """Watches what others' ordinary work has left of the processors since this was made, or since the last answer.
-
-    What PostgreSQL does for this thread's connection is not others' work.
-    """
-
-    def __init__(self) -> None:
-        self._worked, self._passed, self.number = _processor_ticks()
-        self._backend, self._served = _backend_ticks()
-        self._left = float(self.number)
-
-    def left(self) -> float:
-        """Returns how many processors others have left; before FEWEST_TICKS have passed, how many they left before."""
-        worked, passed, _ = _processor_ticks()
-        if passed - self._passed >= FEWEST_TICKS:
-            backend, served = _backend_ticks()
-            own = served - self._served if backend == self._backend else 0
-            self._left = self.number * (1 - (worked - self._worked - own) / (passed - self._passed))
-            self._worked, self._passed, self._backend, self._served = worked, passed, backend, served
-        return self._left
-
-    def are_needed(self, least: float = LEFT) -> bool:
-        """Returns whether others leave less than `least`; never where the kernel does not tell, as on macOS."""
-        return self.left() < (least if self.number > 1 else LEFT_OF_ONE) if self.number else False
+def processors() -> int:
+    return os.cpu_count() or 1
 
 
-def _processor_ticks() -> tuple[int, int, int]:
-    """Returns how long all processors have worked at ordinary priority, how long they have existed, and their number.
-
-    All are 0 where the kernel does not tell.
-    """
-    try:
-        first, *others = PROCESSORS.read_text().splitlines()
-    except OSError:
-        return 0, 0, 0
-    # cpu, then user, nice, system, idle, waiting for disks, interrupts, ... in ticks of 10 ms.
-    user, _nice, system, *_others = times = [int(word) for word in first.split()[1:9]]
-    return user + system, sum(times), sum(line.startswith("cpu") for line in others)
-
-
-def _backend_ticks() -> tuple[int, int]:
-    """Returns the process that serves this thread's connection, and how long it has worked.
-
-    That is 0 where it cannot be seen, such as in another container.
-    """
-    if connection.connection is None:
-        return 0, 0
-    process: int = connection.connection.info.backend_pid
-    try:
-        name, _, fields = (PROCESSORS.parent / str(process) / "stat").read_text().rpartition(")")
-    except OSError:
-        return process, 0
-    # The same number may be another program's here. Behind the name, the 12th and 13th field are its ticks.
-    return process, sum(map(int, fields.split()[11:13])) if name.endswith("(postgres") else 0
+def processors_left() -> int:
+    """Returns how many processors the other sessions leave that are at work at this moment, if each takes one."""
+    with connection.cursor() as cursor:
+        cursor.execute(_AT_WORK)
+        return processors() - int(cursor.fetchone()[0])
 
 
 def is_importing() -> bool:

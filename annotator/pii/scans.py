@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -26,8 +25,6 @@ BATCH = 100
 PATIENCE_SECONDS = 120
 MOST_SCANNERS = 4
 """Beyond it the tasks cannot be read and stored as fast as they are scanned."""
-LEFT_BESIDE = 1.5
-"""Scanning rests while others leave fewer processors: one that shares its core with a scanner is slowed down by it."""
 Find = Callable[[Sequence[str]], list[list[Found]]]
 log = logging.getLogger(__name__)
 
@@ -99,7 +96,6 @@ class Scanners:
 
     def __init__(self, number: int) -> None:
         self.scanners = [Scanner() for _ in range(number)]
-        self.processors = pacing.Processors()
 
     def __enter__(self) -> Self:
         self.threads = ThreadPoolExecutor(len(self.scanners))
@@ -112,8 +108,7 @@ class Scanners:
 
     def find(self, texts: Sequence[str]) -> list[list[Found]]:
         """Returns what the recognisers find in each of the texts. Raises ScannerFailed if one scanner does."""
-        left = round(self.processors.left()) if self.processors.number else len(self.scanners)
-        number = max(1, min(len(self.scanners), left, len(texts)))
+        number = max(1, min(len(self.scanners), pacing.processors_left(), len(texts)))
         # Every n-th text, as the texts of a task are much longer than those of another.
         asked = [self.threads.submit(self.scanners[place].find, texts[place::number]) for place in range(number)]
         wait(asked)
@@ -143,7 +138,7 @@ def scan_all(*, now: datetime) -> int:
 
 def processes_to_use() -> int:
     """Returns how many scanners run at once: one for each processor, up to MOST_SCANNERS."""
-    return max(1, min(os.cpu_count() or 1, MOST_SCANNERS))
+    return min(pacing.processors(), MOST_SCANNERS)
 
 
 def scan(find: Find, *, now: datetime, tasks: QuerySet[Task] | None = None) -> int:
@@ -158,7 +153,7 @@ def scan(find: Find, *, now: datetime, tasks: QuerySet[Task] | None = None) -> i
             scanned += _store(batch, _findings(batch, find), now=now)
         return len(batch)
 
-    pacing.in_slices(next_batch, least=LEFT_BESIDE)
+    pacing.in_slices(next_batch)
     return scanned
 
 

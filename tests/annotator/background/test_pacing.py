@@ -1,10 +1,11 @@
 """Work that nobody waits for gives way to imports and to everything at ordinary priority."""
 
+import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from django.db import connection
@@ -17,16 +18,22 @@ from annotator.models import ImportJob, Project, StaleAgreement, StaleWords
 from annotator.search.words import take_words
 from tests.builders import make_task
 
-LINE = "cpu  {user} {nice} 0 {idle} 0 0 0 0 0 0\ncpu0 1 1 1 1 1 1 1 1 1 1\n"
+PROCESSORS = 4
 
 
 @pytest.fixture(autouse=True)
-def processors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What the kernel says of the processors: they have done nothing yet."""
-    file = tmp_path / "stat"
-    file.write_text(LINE.format(user=0, nice=0, idle=0))
-    monkeypatch.setattr(pacing, "PROCESSORS", file)
-    return file
+def machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: PROCESSORS)
+
+
+@contextmanager
+def others_at_work(number: int) -> Iterator[None]:
+    """So many sessions that do something, as the tests' database has no other ones."""
+    with ExitStack() as stack:
+        for _ in range(number):
+            other = stack.enter_context(closing(connection.copy()))
+            stack.enter_context(other.cursor()).execute("BEGIN")
+        yield
 
 
 @pytest.fixture
@@ -101,57 +108,22 @@ def test_work_that_somebody_is_at_is_left_to_them_and_keeps_no_thread(project: P
     assert (StaleWords.objects.count(), StaleAgreement.objects.count()) == (0, 0)
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize(
-    ("user", "nice", "idle", "needed"),
-    [(95, 0, 5, True), (85, 0, 15, False), (40, 60, 0, False), (10, 0, 0, False)],
-    ids=["no time left", "some time left", "only workers besides", "too early to say"],
+    ("cores", "others", "rested"),
+    [(4, 2, False), (4, 3, True), (2, 0, False), (2, 1, True), (1, 0, False), (1, 1, True)],
 )
-def test_processors_are_needed_where_ordinary_work_leaves_no_time(
-    processors: Path, user: int, nice: int, idle: int, needed: bool
+def test_a_slice_is_followed_by_a_rest_where_others_leave_less_than_a_processor_beside_ours(
+    monkeypatch: pytest.MonkeyPatch, rests: list[float], cores: int, others: int, rested: bool
 ) -> None:
-    watched = pacing.Processors()
-    processors.write_text(LINE.format(user=user, nice=nice, idle=idle))
-    assert watched.are_needed() is needed
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    with others_at_work(others):
+        pacing.in_slices(slices(1))
+    assert bool(rests) is rested
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(("program", "needed"), [("postgres", False), ("python3", True)])
-def test_what_postgresql_does_for_this_connection_is_no_work_of_others(
-    processors: Path, program: str, needed: bool
-) -> None:
-    connection.ensure_connection()
-    backend = processors.parent / str(connection.connection.info.backend_pid) / "stat"
-    backend.parent.mkdir()
-    backend.write_text(f"7 ({program}) S 1 7 7 0 -1 0 0 0 0 0 10 5 0 0 20 0")
-    watched = pacing.Processors()
-    processors.write_text(LINE.format(user=95, nice=0, idle=5))
-    backend.write_text(f"7 ({program}) S 1 7 7 0 -1 0 0 0 0 0 18 9 0 0 20 0")
-    assert watched.are_needed() is needed
-
-
-@pytest.mark.parametrize(("user", "needed"), [(55, True), (45, False)])
-def test_two_processors_are_needed_where_less_than_one_is_left(processors: Path, user: int, needed: bool) -> None:
-    another = "cpu1 1 1 1 1 1 1 1 1 1 1\n"
-    processors.write_text(LINE.format(user=0, nice=0, idle=0) + another)
-    watched = pacing.Processors()
-    processors.write_text(LINE.format(user=user, nice=0, idle=100 - user) + another)
-    assert watched.are_needed() is needed
-
-
-def test_a_kernel_that_does_not_tell_needs_nothing(processors: Path) -> None:
-    processors.unlink()
-    assert not pacing.Processors().are_needed()
-
-
-@pytest.mark.django_db
-def test_a_slice_is_followed_by_a_rest_while_the_machine_is_busy(processors: Path, rests: list[float]) -> None:
-    left = iter([1, 1, 0])
-
-    def work() -> int:
-        done = next(left)
-        # Busy during the first slice only.
-        processors.write_text(LINE.format(user=100, nice=0, idle=0 if done and not rests else 900))
-        return done
-
-    assert pacing.in_slices(work) == 2
-    assert len(rests) == 1
+def test_sessions_that_wait_for_work_leave_every_processor() -> None:
+    with closing(connection.copy()) as other, other.cursor() as cursor:
+        cursor.execute("SELECT 1")
+        assert pacing.processors_left() == PROCESSORS

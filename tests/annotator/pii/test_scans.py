@@ -120,6 +120,7 @@ def test_a_child_that_takes_too_long_is_ended() -> None:
         scanner.find(["x"])
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize("texts", [[], [MAIL], [MAIL, "x", MAIL], ["x"] * 5 + [MAIL]])
 def test_several_scanners_answer_in_the_order_of_the_texts(texts: list[str]) -> None:
     with Scanner() as one, Scanners(3) as three:
@@ -127,7 +128,7 @@ def test_several_scanners_answer_in_the_order_of_the_texts(texts: list[str]) -> 
 
 
 def test_the_death_of_one_of_several_children_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pacing.Processors, "left", lambda _: 2.0)
+    monkeypatch.setattr(pacing, "processors_left", lambda: 2)
     with Scanners(2) as scanners:
         scanners.find(["x", "y"])
         assert scanners.scanners[1].process
@@ -138,7 +139,7 @@ def test_the_death_of_one_of_several_children_is_told(monkeypatch: pytest.Monkey
 
 
 def test_one_scanner_works_while_others_need_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pacing.Processors, "left", lambda _: 1.2)
+    monkeypatch.setattr(pacing, "processors_left", lambda: 1)
     with Scanners(2) as scanners:
         assert scanners.find(["x", MAIL]) == [[], [Found(9, 26, "email")]]
         assert scanners.scanners[1].process is None

@@ -1,7 +1,7 @@
-"""Child processes that do not outlive us, and the orphans that others leave behind.
+"""Child processes that do not outlive us.
 
-The kernel's help (a signal when the parent dies, adoption of orphans) exists on Linux only; elsewhere a killed
-parent may leave children behind, a stopped one does not.
+The kernel's help, a signal when the parent dies, exists on Linux only; elsewhere a killed parent may leave children
+behind, a stopped one does not.
 """
 
 import ctypes
@@ -9,14 +9,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Container
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 
 # <linux/prctl.h>
 _PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
 
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
@@ -38,43 +35,6 @@ def die_with_parent(signal_number: int = signal.SIGTERM) -> Callable[[], None]:
             os._exit(1)
 
     return tie
-
-
-def adopt_orphans() -> None:
-    """Makes processes whose parent dies our children, where `orphans` finds them; without it they go to init."""
-    if _LIBC is not None:
-        _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def orphans(*, ours: Container[int]) -> list[int]:
-    """Returns the process ids of those of our children that are not in `ours`."""
-    children: set[int] = set()
-    # The kernel lists children by the thread that started or adopted them.
-    for listing in Path("/proc/self/task").glob("*/children"):
-        with suppress(OSError):  # the thread ended meanwhile
-            children.update(map(int, listing.read_text().split()))
-    return sorted(pid for pid in children if pid not in ours)
-
-
-def end_orphans(*, ours: Container[int], patience: float = 0) -> None:
-    """Ends the processes that a dead child of ours left running, as nobody supervises them any more.
-
-    Without patience each is asked once to end, and the caller calls again later; with patience each is killed after so
-    many seconds.
-    """
-    deadline = time.monotonic() + patience
-    signal_number = signal.SIGTERM
-    while pids := orphans(ours=ours):
-        for pid in pids:
-            with suppress(ProcessLookupError, ChildProcessError):
-                os.kill(pid, signal_number)
-                # A zombie stays in the kernel's list of children until it is reaped: this loop would not end.
-                os.waitpid(pid, os.WNOHANG)
-        if not patience:
-            return
-        if time.monotonic() > deadline:
-            signal_number = signal.SIGKILL
-        time.sleep(0.05)
 
 
 def stop(process: subprocess.Popen[bytes], *, signal_number: int = signal.SIGTERM, patience: float = 10) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils.timezone import localdate
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
@@ -19,8 +19,8 @@ from annotator.access import user_of
 from annotator.db.clock import database_now
 from annotator.models import Project, User
 from annotator.projects import helpsteer2
-from annotator.projects.condition import MANY, Facts, Found, Problem, facts, problems
 from annotator.projects.figures import Figures, figures, last_days
+from annotator.projects.issues import MANY, Facts, Problem, facts, issues
 from annotator.projects.pace import Outlook, outlook, still_expected
 from annotator.projects.pseudonyms import Naming, Pseudonyms
 from annotator.views import overview_charts as charts
@@ -44,7 +44,7 @@ def overview(request: HttpRequest, slug: str) -> HttpResponse:
     run = TrainingRun.objects.of_rewards().filter(project=project).defer("log", "losses", "metrics").first()
     models = RewardModel.objects.filter(project=project, is_champion=True).select_related("run__snapshot")
     champion = models.defer("manifest", "run__metrics", "run__losses", "run__log", "run__config").first()
-    links = Links(project, user, manages=naming.by_name)
+    reader = Reader(user, project, manages=naming.by_name)
     page: dict[str, Any] = {
         "project": project,
         "manages": naming.by_name,
@@ -56,12 +56,13 @@ def overview(request: HttpRequest, slug: str) -> HttpResponse:
         "run": run,
         "run_state": state_of(run) if run else None,
         "run_failed": run is not None and run.state == RunState.FAILED,
-        "links": links,
+        "review_link": reader.link("review"),
+        "models_link": reader.link("models"),
     }
     if counted:
         names = _names(counted, naming)
         page |= {
-            "steps": list(_first_steps(counted, known, run, links)),
+            "steps": list(_first_steps(counted, known, run, reader)),
             "by_demo": known.simulated,
             "outlook": _outlook(project, counted),
             "share": round(100 * counted.complete / counted.tasks) if counted.tasks else 0,
@@ -77,7 +78,11 @@ def overview(request: HttpRequest, slug: str) -> HttpResponse:
         }
         page["young"] = not all(step.done for step in page["steps"])
     told = TOLD_BY_STEPS if counted and not counted.rated_ever else ()
-    page["problems"] = [shown_problem(found, links) for found in problems(project, known) if found.problem not in told]
+    page["issues"] = [
+        {"issue": issue, "link": reader.link(issue.problem.value.page), "page": OF_MANAGERS[issue.problem.value.page]}
+        for issue in issues(project, known)
+        if issue.problem not in told
+    ]
     return render(request, "workspace/overview.html", page)
 
 
@@ -108,180 +113,35 @@ def _outlook(project: Project, counted: Figures) -> Outlook | None:
 # Where things are put right --------------------------------------------------------------------------------
 
 
-class Links:
-    """The addresses of the project's pages that the reader may open; an empty text for others."""
-
-    def __init__(self, project: Project, user: User, *, manages: bool) -> None:
-        self._slug, self._is_staff, self._manages = project.slug, user.is_staff, manages
-        # Superusers see every project, and rate in those that they are members of.
-        self._rates = not user.is_superuser or user.memberships.filter(project=project).exists()
-
-    def _address(self, *names: str) -> str:
-        """Returns the address of the first of these pages that this installation has."""
-        for name in names:
-            try:
-                return reverse(name, args=[self._slug])
-            except NoReverseMatch:
-                continue
-        return ""
-
-    def _of_managers(self, *names: str) -> str:
-        return self._address(*names) if self._manages else ""
-
-    @property
-    def settings(self) -> str:
-        return self._of_managers("project-settings")
-
-    @property
-    def webhooks(self) -> str:
-        return self._of_managers("webhooks")
-
-    @property
-    def imports(self) -> str:
-        return self._of_managers("import-data")
-
-    @property
-    def people(self) -> str:
-        return self._of_managers("people") or (reverse("admin:annotator_membership_changelist") if self._admin else "")
-
-    @property
-    def guidelines(self) -> str:
-        return self._of_managers("edit-guidelines", "rubric") or self.settings
-
-    @property
-    def models(self) -> str:
-        return self._address("models", "comparison")
-
-    @property
-    def review(self) -> str:
-        return self._address("review")
-
-    @property
-    def annotate(self) -> str:
-        return self._address("annotate") if self._rates else ""
-
-    @property
-    def export(self) -> str:
-        return self._address("export-data")
-
-    @property
-    def workers(self) -> str:
-        return reverse("admin:index") if self._admin else ""
-
-    @property
-    def _admin(self) -> bool:
-        return self._manages and self._is_staff
-
-
 @dataclass(frozen=True)
-class Shown:
-    """A problem in words, and where it is put right."""
+class Reader:
+    """Who reads the overview, and the pages that they may open."""
 
-    text: str
-    advice: str
-    link: str = ""
-    link_text: str = ""
+    user: User
+    project: Project
+    manages: bool
 
-
-def shown_problem(found: Found, links: Links) -> Shown:
-    """Returns the problem in words."""
-    texts = {**_of_the_project(found, links), **_of_the_installation(found, links), **_of_people(found, links)}
-    text, advice, (link, link_text) = texts[found.problem]
-    return Shown(text, advice, link, link_text)
-
-
-Texts = dict[Problem, tuple[str, str, tuple[str, str]]]
-"""What is wrong, what to do, and where, with the name of that page."""
-
-
-def _of_the_project(found: Found, links: Links) -> Texts:
-    settings, data = (links.settings, _("Settings")), (links.imports, _("Import"))
-    guidelines, nowhere = (links.guidelines, _("Guidelines")), ("", "")
-    return {
-        Problem.ARCHIVED: (_("The project is archived."), _("It takes no work until it is brought back."), settings),
-        Problem.PAUSED: (_("The project is paused."), _("Nobody gets a task. Switch the pause off."), settings),
-        Problem.NO_TASKS: (_("There are no tasks."), _("Import some, so that people have something to rate."), data),
-        Problem.NO_TEST: (
-            _("Annotators must pass a test, and there are no gold tasks for it."),
-            _("Import gold tasks for the test, or do without it."),
-            data if data[0] else settings,
-        ),
-        Problem.NO_STREAM: (
-            _("Gold tasks are to be mixed in, and there are none."),
-            _("Import gold tasks for the stream, or set their share to 0."),
-            data if data[0] else settings,
-        ),
-        Problem.NO_GUIDELINES: (
-            _("There are no guidelines, or a part of them is still to be written."),
-            _("Annotators do not know what you expect of them."),
-            guidelines if guidelines[0] else nowhere,
-        ),
-        Problem.NEVER_MET: (found.detail, _("Change the limit, or let another attribute decide."), settings),
-        Problem.WEBHOOK_ENDED: (
-            _("A webhook has been made inactive, because its receiver fails or wants no more messages."),
-            _("The system behind it no longer hears of this project. Its page says what was wrong."),
-            (links.webhooks, _("Webhooks")),
-        ),
-    }
+    def link(self, page: str) -> str:
+        """Returns the address of a page, by its URL name; an empty text if the reader may not open it."""
+        if page == "admin:index":
+            return reverse(page) if self.manages and self.user.is_staff else ""
+        if page == "annotate":
+            # Superusers see every project, and rate in those that they are members of.
+            allowed = not self.user.is_superuser or self.user.memberships.filter(project=self.project).exists()
+        else:
+            allowed = self.manages or page not in OF_MANAGERS
+        return reverse(page, args=[self.project.slug]) if allowed else ""
 
 
-def _of_the_installation(found: Found, links: Links) -> Texts:
-    queue_does = {
-        "light": _("Agreement, exports of large projects, deletions and changes of the protocol wait for it."),
-        "train": _("Nothing can be trained until one runs."),
-        "score": _("Responses get no scores until one runs."),
-    }
-    workers = (links.workers, _("Admin"))
-    return {
-        Problem.NO_REDIS: (
-            _("Redis does not answer."),
-            _("Background work cannot be handed out. Ask whoever runs the installation to start it."),
-            workers,
-        ),
-        Problem.NO_WORKER: (
-            _("No worker is running for the queue “%(queue)s”.") % {"queue": found.detail},
-            queue_does.get(found.detail, ""),
-            workers,
-        ),
-        Problem.UNFIT_WORKER: (found.detail, _("It looks again every few seconds, and goes on by itself."), workers),
-        Problem.LOW_DISK: (
-            _("The disk is nearly full."),
-            _("Imports, snapshots and training runs are refused until there is room."),
-            workers,
-        ),
-        Problem.FAILURES: (
-            _("Background work fails: %(work)s") % {"work": found.detail},
-            _("It is tried again by itself. The log of the light worker has the details."),
-            workers,
-        ),
-    }
-
-
-def _of_people(found: Found, links: Links) -> Texts:
-    settings, people = (links.settings, _("Settings")), (links.people, _("People"))
-    return {
-        Problem.NO_ANNOTATORS: (_("There are no annotators."), _("Add people, or rate tasks yourself."), people),
-        Problem.ALL_PAUSED: (
-            _("Every annotator is paused."),
-            _("Nobody can rate until you let somebody go on."),
-            people,
-        ),
-        Problem.NOBODY_QUALIFIED: (
-            _("No annotator has passed the test."),
-            _("Ask them to take it, lower the threshold, or do without the test."),
-            settings,
-        ),
-        Problem.TOO_FEW_ANNOTATORS: (
-            ngettext(
-                "A task may need %(most)s annotators, and only %(number)s is there.",
-                "A task may need %(most)s annotators, and only %(number)s are there.",
-                found.number,
-            )
-            % {"most": found.detail, "number": found.number},
-            _("Tasks that need more people stay open. Add people, or let fewer rate each task."),
-            people,
-        ),
-    }
+OF_MANAGERS = {
+    "admin:index": gettext_lazy("Admin"),
+    "edit-guidelines": gettext_lazy("Guidelines"),
+    "import-data": gettext_lazy("Import"),
+    "people": gettext_lazy("People"),
+    "project-settings": gettext_lazy("Settings"),
+    "webhooks": gettext_lazy("Webhooks"),
+}
+"""The pages that only managers open, by URL name, with what they are called."""
 
 
 @dataclass(frozen=True)
@@ -295,31 +155,17 @@ class Step:
     demo_does_it: bool = True
 
 
-def _first_steps(counted: Figures, known: Facts, run: TrainingRun | None, links: Links) -> Iterator[Step]:
-    rated = counted.rated_ever
-    yield Step(_("Import data"), _("Conversations with their responses."), known.tasks, links.imports)
-    yield Step(
-        _("Write guidelines"),
-        _("What annotators should look at, and when to skip."),
-        known.guidelines,
-        links.guidelines,
-    )
-    yield Step(
-        _("Add people"), _("Annotators rate, reviewers settle what is disputed."), bool(known.annotators), links.people
-    )
-    yield Step(_("Rate"), _("Try a few tasks yourself first."), rated, links.annotate)
+def _first_steps(counted: Figures, known: Facts, run: TrainingRun | None, reader: Reader) -> Iterator[Step]:
+    link, rated = reader.link, counted.rated_ever
+    yield Step(_("Import data"), _("Conversations with their responses."), known.tasks, link("import-data"))
+    text = _("What annotators should look at, and when to skip.")
+    yield Step(_("Write guidelines"), text, known.guidelines, link("edit-guidelines"))
+    text = _("Annotators rate, reviewers settle what is disputed.")
+    yield Step(_("Add people"), text, bool(known.annotators), link("people"))
+    yield Step(_("Rate"), _("Try a few tasks yourself first."), rated, link("annotate"))
     reviewed = rated and not known.waiting()
-    yield Step(_("Review"), _("Settle tasks whose ratings are too far apart."), reviewed, links.review)
-    yield Step(
-        _("Train a reward model"),
-        _("It learns from the labels and scores every response."),
-        run is not None,
-        links.models,
-    )
-    yield Step(
-        _("Export the labels"),
-        _("As HelpSteer2's files, or in one of the other layouts."),
-        bool(counted.exports),
-        links.export,
-        demo_does_it=False,
-    )
+    yield Step(_("Review"), _("Settle tasks whose ratings are too far apart."), reviewed, link("review"))
+    text = _("It learns from the labels and scores every response.")
+    yield Step(_("Train a reward model"), text, run is not None, link("models"))
+    text = _("As HelpSteer2's files, or in one of the other layouts.")
+    yield Step(_("Export the labels"), text, bool(counted.exports), link("export-data"), demo_does_it=False)

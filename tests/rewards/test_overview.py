@@ -23,14 +23,14 @@ from annotator.models import (
 )
 from annotator.models.rubric import attributes_by_version
 from annotator.projects import figures as figures_module
-from annotator.projects.condition import Found, Problem, facts, problems
 from annotator.projects.figures import figures, refresh
 from annotator.projects.guidelines import publish_guidelines, template
+from annotator.projects.issues import Problem, facts, issues
 from annotator.tasks import count_figures
 from annotator.views import overview_charts
 from annotator.webhooks import endpoints
 from rewards.models import RunState, TrainingRun
-from rewards.views.overview import Links, shown_problem
+from rewards.views.overview import OF_MANAGERS, Reader
 from tests.builders import NOW, claimed, make_gold, make_task, make_user, pseudonym, rate
 from tests.conftest import Cast
 
@@ -238,9 +238,9 @@ def test_it_is_for_reviewers_and_managers(project: Project, cast: Cast, client: 
 # What is wrong -----------------------------------------------------------------------------------------------
 
 
-def wrong(project: Project) -> set[str]:
+def wrong(project: Project) -> set[Problem]:
     project.refresh_from_db()
-    return {found.problem for found in problems(project, facts(project))}
+    return {issue.problem for issue in issues(project, facts(project))}
 
 
 def test_a_webhook_that_was_ended_is_a_problem_until_a_manager_has_seen_to_it(
@@ -312,9 +312,18 @@ def test_it_says_that_a_change_of_the_protocol_is_under_way(
     assert "is being applied to the tasks" in carol.get(PAGE).content.decode()
 
 
-def test_every_problem_has_words(project: Project, cast: Cast) -> None:
-    links = Links(project, cast.carol, manages=True)
-    for problem in Problem:
-        shown = shown_problem(Found(problem, "light"), links)
-        assert shown.text
-        assert shown.advice
+def test_an_issue_links_to_the_page_where_it_is_put_right(project: Project, carol: Client, cast: Cast) -> None:
+    worked_on(project, cast)
+    publish_guidelines(project, "Read")
+    (issue,) = carol.get(PAGE).context["issues"]
+    assert issue["issue"].text() == "Tasks can need up to 5 annotators; the project has 3."
+    assert (issue["link"], str(issue["page"])) == (f"{PAGE}people/", "People")
+    Membership.objects.filter(user=cast.carol).update(role=Role.REVIEWER)
+    assert [issue["link"] for issue in carol.get(PAGE).context["issues"]] == [""]
+
+
+def test_every_problem_leads_to_a_page_of_managers(project: Project, cast: Cast) -> None:
+    cast.carol.is_staff = True
+    reader = Reader(cast.carol, project, manages=True)
+    assert all(reader.link(problem.value.page) for problem in Problem)
+    assert {problem.value.page for problem in Problem} == set(OF_MANAGERS)

@@ -14,7 +14,7 @@ from django.test import Client
 from annotator.background import fitness, heartbeats
 from annotator.background.fitness import Fault
 from annotator.models import Installation, User
-from annotator.projects import condition
+from annotator.projects.issues import Issue, Problem, facts, issues
 from annotator.storage import artifacts
 from tests.builders import make_project
 
@@ -137,9 +137,9 @@ def test_health_and_the_project_say_that_a_worker_is_there_and_what_it_lacks(cli
     assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
     assert (answer.json()["queues"]["light"]["unfit"], answer.json()["error"]) == (["artifacts"], said)
     project = make_project()
-    found = list(condition.problems(project, condition.facts(project)))
-    assert condition.Found(condition.Problem.UNFIT_WORKER, said) in found
-    assert condition.Found(condition.Problem.NO_WORKER, "light") not in found
+    found = list(issues(project, facts(project)))
+    assert Issue(Problem.UNFIT_WORKER, {"why": said}) in found
+    assert Problem.NO_LIGHT_WORKER not in {issue.problem for issue in found}
 
 
 def test_the_models_page_says_it_too(client: Client, marked: None) -> None:

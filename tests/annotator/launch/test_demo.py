@@ -11,7 +11,7 @@ from annotator.background.heartbeats import QueueHealth
 from annotator.db.clock import database_now
 from annotator.launch import demo, run
 from annotator.models import Annotation, AuditEntry, Membership, Origin, Project, Task, User
-from annotator.projects import condition, figures
+from annotator.projects import figures, issues
 from tests.builders import NOW, claimed, make_project
 
 
@@ -37,8 +37,8 @@ def test_the_demo_opens_as_a_project_that_was_left_in_order(
     monkeypatch.setattr(heartbeats, "listening", lambda: dict.fromkeys(heartbeats.QUEUES, QueueHealth(1, 0.5)))
     demo.seed(now=(now := database_now()))
     project = Project.objects.get(slug="demo")
-    known = condition.facts(project)
-    assert (list(condition.problems(project, known)), known.recounts, known.simulated) == ([], False, True)
+    known = issues.facts(project)
+    assert (list(issues.issues(project, known)), known.recounts, known.simulated) == ([], False, True)
     counted = figures.refresh(project, now=now)
     assert min(counted.imported) <= min(counted.annotations)
     client.force_login(User.objects.get(username="manager"))

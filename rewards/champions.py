@@ -6,7 +6,7 @@ from datetime import datetime
 from django.utils.translation import gettext as _
 
 from annotator.refusals import Refusal
-from rewards import promotion, run_report, scoring, verdict_reasons
+from rewards import promotion, reasons, run_report, scoring
 from rewards.models import RewardModel
 
 
@@ -35,7 +35,7 @@ def promote(model: RewardModel, *, confirmed: bool, now: datetime) -> Promoted:
     if words and not confirmed:
         text = _("%(model)s was not promoted by its run. %(reason)s Confirm to make it the champion anyway.")
         raise ConfirmationNeeded(text % {"model": model, "reason": words})
-    promotion.promote(model, now=now, overruled=model.run.verdict["reason"] if words else "")
+    promotion.promote(model, now=now, overruled=reasons.in_english(model.run.verdict["reason"]) if words else "")
     try:
         scoring.start(model, now=now)
     except Refusal as refused:
@@ -49,4 +49,4 @@ def against(model: RewardModel) -> str:
     verdict = model.run.verdict
     if model.is_champion or model.promoted_at or verdict.get("promote") is not False:
         return ""
-    return f"{verdict_reasons.in_words(verdict['reason'])} {run_report.verdict(verdict)}".strip()
+    return f"{reasons.in_words(verdict['reason'])} {run_report.verdict(verdict)}".strip()

@@ -191,7 +191,7 @@ class TrainingRun(models.Model):
     )
     kind = models.CharField(_("kind"), max_length=10, choices=RunKind.choices, default=RunKind.REWARD)
     state = models.CharField(_("state"), max_length=20, choices=RunState.choices, default=RunState.QUEUED)
-    reason = models.CharField(_("reason"), max_length=200, help_text=_("Why the run was started."))
+    reason = models.JSONField(_("reason"), help_text=_("Why the run was started."))
     requested_by = models.ForeignKey(
         "annotator.User",
         on_delete=models.SET_NULL,
@@ -329,7 +329,7 @@ class Policy(models.Model):
     artifact_hash = models.CharField(_("hash of the artifact"), max_length=64)
     manifest = models.JSONField()
     state = models.CharField(_("state"), max_length=10, choices=State.choices, default=State.CANDIDATE)
-    reason = models.TextField(_("reason"), help_text=_("Why it is in this state."))
+    reason = models.JSONField(_("reason"), help_text=_("Why it is in this state."))
     judge = models.ForeignKey(
         RewardModel,
         on_delete=models.SET_NULL,

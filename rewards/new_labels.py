@@ -1,12 +1,13 @@
 """Counts what a model could learn from since a project's last run: labels, and preferences without ratings."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from django.db.models import Exists, OuterRef, Q
 
 from annotator.models import Label, Project
-from rewards import run_reasons, snapshots
+from rewards import snapshots
 from rewards.models import SnapshotTask, TrainingRun
+from rewards.reasons import Reason, coded
 
 
 @dataclass(frozen=True)
@@ -20,11 +21,10 @@ class News:
     def total(self) -> int:
         return self.labels + self.preferences
 
-    def __str__(self) -> str:
-        counts = {"labels": self.labels, "preferences": self.preferences}
-        if self.labels and self.preferences:
-            return run_reasons.BOTH % counts
-        return (run_reasons.NEW_PREFERENCES if self.preferences else run_reasons.NEW_LABELS) % counts
+    def reason(self) -> Reason:
+        """Returns what is new as a part of the reason of a run."""
+        counts = {name: count for name, count in asdict(self).items() if count}
+        return coded("_and_".join(counts), **counts)
 
 
 def news_since(last: TrainingRun | None, project: Project) -> News:

@@ -14,11 +14,12 @@ from django.utils.translation import gettext as _
 from annotator import audit
 from annotator.models import Project
 from annotator.refusals import Refusal
-from rewards import announcements, verdict_reasons
+from rewards import announcements
 from rewards.learning.comparisons import better
 from rewards.learning.data import USUAL_LEVELS, Task
 from rewards.learning.paired_gain import Gain, confidence_at, paired_gain
 from rewards.models import RewardModel, RunState, TrainingRun
+from rewards.reasons import Reason, coded
 
 FEWEST_PROMPTS = 5
 """Held-out prompts below which no model is promoted: chance would decide."""
@@ -79,7 +80,7 @@ class Verdict:
     """
 
     promote: bool
-    reason: str
+    reason: Reason
     against: str
     gain: float
     low: float
@@ -160,53 +161,52 @@ def _gain(candidate: HeldOut, rival: HeldOut, *, measure: str, look: int = 1) ->
 
 def _ruled(
     gain: Gain, candidate: HeldOut, champion: HeldOut | None, *, measure: str, length: Gain | None
-) -> tuple[bool, str]:
+) -> tuple[bool, Reason]:
     if gain.prompts < FEWEST_PROMPTS:
-        return False, verdict_reasons.TOO_FEW % {"prompts": gain.prompts, "fewest": FEWEST_PROMPTS}
+        return False, coded("too_few_prompts", prompts=gain.prompts, fewest=FEWEST_PROMPTS)
     if not math.isfinite(gain.mean):
-        return False, verdict_reasons.NOT_NUMBERS
+        return False, coded("not_numbers")
     if candidate.rmse and candidate.constant >= set(candidate.rmse):
-        return False, verdict_reasons.ALL_THE_SAME
+        return False, coded("all_the_same")
     if gain.low <= 0:
-        return False, _no_evidence(gain, measure, verdict_reasons.CHAMPION if champion else verdict_reasons.MEAN)
+        return False, _no_evidence(gain, measure, "champion" if champion else "mean")
     if champion is None:
         if length is not None and length.mean <= 0:
-            return False, verdict_reasons.NO_BETTER_THAN_LENGTH
-        return True, verdict_reasons.FIRST
+            return False, coded("no_better_than_length")
+        return True, coded("first")
     if held_back := _held_back(candidate, champion):
         return False, held_back
-    return True, verdict_reasons.BETTER
+    return True, coded("better")
 
 
-def _no_evidence(gain: Gain, measure: str, rival: str) -> str:
+def _no_evidence(gain: Gain, measure: str, rival: str) -> Reason:
     if max(abs(gain.low), abs(gain.high), abs(gain.mean)) < SAME:
-        said = verdict_reasons.AS_MANY_WRONG if measure == PAIRS else verdict_reasons.SAME_PREDICTIONS
-        return said % {"rival": rival}
-    said = verdict_reasons.REACHES_ZERO if gain.high >= 0 else verdict_reasons.BELOW_ZERO
-    return said % {"prompts": gain.prompts, "gain": f"{max(gain.detectable(), SMALLEST):.3f}"}
+        return coded("as_many_wrong" if measure == PAIRS else "same_predictions", rival=coded(rival))
+    code = "reaches_zero" if gain.high >= 0 else "below_zero"
+    return coded(code, prompts=gain.prompts, gain=max(gain.detectable(), SMALLEST))
 
 
-def _held_back(candidate: HeldOut, champion: HeldOut) -> str:
-    """Returns why a model that is better on the whole is not promoted: what it has lost; an empty text if nothing."""
+def _held_back(candidate: HeldOut, champion: HeldOut) -> Reason | None:
+    """Returns why a model that is better on the whole is not promoted: what it has lost; None if nothing."""
     worse = [key for key, value in candidate.rmse.items() if value > champion.rmse.get(key, value) + GUARD_TOLERANCE]
     if worse and candidate.on_scale and champion.on_scale:
-        return verdict_reasons.WORSE_AT % {"attributes": ", ".join(worse)}
+        return coded("worse_at", attributes=", ".join(worse))
     worse = [
         key
         for key, value in champion.of_segments.items()
         if candidate.of_segments.get(key, math.inf) > value + GUARD_TOLERANCE
     ]
     if worse and candidate.of_segments:
-        return verdict_reasons.WORSE_AT_SEGMENTS % {"aspects": ", ".join(worse)}
+        return coded("worse_at_segments", aspects=", ".join(worse))
     if worse:
-        return verdict_reasons.NO_SEGMENTS
+        return coded("no_segments")
     silent = sorted(candidate.constant - champion.constant)
     if silent:
-        return verdict_reasons.SAME_ATTRIBUTES % {"attributes": ", ".join(silent)}
+        return coded("same_attributes", attributes=", ".join(silent))
     if champion.right - candidate.right > max(1.0, PAIRS_TOLERANCE * candidate.pairs):
-        before, after = (f"{measured.right / candidate.pairs:.0%}" for measured in (champion, candidate))
-        return verdict_reasons.FEWER_PAIRS % {"after": after, "before": before}
-    return ""
+        before, after = (measured.right / candidate.pairs for measured in (champion, candidate))
+        return coded("fewer_pairs", after=after, before=before)
+    return None
 
 
 @dataclass(frozen=True)

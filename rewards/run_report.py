@@ -10,10 +10,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext, pgettext
 
 from annotator.web.numbers import number, percent
-from rewards import verdict_reasons
+from rewards import reasons
 from rewards.learning.paired_gain import t_quantile
 from rewards.promotion import PAIRS, SQUARES
-from rewards.verdict_reasons import NO_EVIDENCE
 
 DIGITS = 3
 
@@ -27,7 +26,7 @@ def in_words(decision: Mapping[str, Any]) -> str:
         return ""
     gain, before = decision.get("gain"), decision.get("before")
     if not decision.get("prompts") or gain is None or not before:
-        return verdict_reasons.in_words(decision["reason"])
+        return reasons.in_words(decision["reason"])
     return f"{_difference(decision, gain, before)} {_consequence(decision, gain)}"
 
 
@@ -77,9 +76,10 @@ def _difference(decision: Mapping[str, Any], gain: float, before: float) -> str:
 def _consequence(decision: Mapping[str, Any], gain: float) -> str:
     if decision["promote"]:
         return _("Chance alone would rarely show that: the new model may take over.")
-    if not decision["reason"].startswith(NO_EVIDENCE):
+    reason = decision["reason"]
+    if isinstance(reason, str) or reason["code"] not in reasons.NO_EVIDENCE:
         # Something else holds it back: too few prompts, a constant score, or what has become worse.
-        return verdict_reasons.in_words(decision["reason"])
+        return reasons.in_words(reason)
     if gain <= 0:
         return _("It is not promoted.")
     enough = math.ceil(decision["prompts"] * (decision["detectable"] / gain) ** 2) if decision.get("detectable") else 0

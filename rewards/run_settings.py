@@ -6,15 +6,14 @@ A backbone is chosen by its name: only the operator says where its files are (RE
 from typing import Any
 
 from django.conf import settings
+from django.utils.formats import number_format
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
 
 from annotator.models import Project
 from annotator.projects.rubrics import weights_of
 from annotator.projects.settings_check import unknown_keys
 from annotator.refusals import Refusal
-from annotator.web.stored_sentences import in_readers_language
-from rewards.learning.config import PLACES, BadConfig, TrainConfig, parse_config
+from rewards.learning.config import PATH_SETTINGS, BadConfig, TrainConfig, parse_config
 
 
 class UnusableConfig(Refusal):
@@ -28,21 +27,15 @@ class UnusableConfig(Refusal):
         self.setting = setting
 
 
-FAULTS = (
-    gettext_noop("%(name)s must be greater than 0, not %(given)s"),
-    gettext_noop("%(name)s must not be negative, not %(given)s"),
-    gettext_noop("%(name)s must be at most %(most)s, not %(given)s"),
-    gettext_noop("%(name)s must be one of %(known)s, not %(given)s"),
-    gettext_noop("%(name)s must lie between 0 and 1, not %(given)s"),
-    gettext_noop("%(name)s must name one or more of %(known)s"),
-    gettext_noop("%(name)s must be a list of positive numbers"),
-    gettext_noop("%(name)s cannot be %(given)s"),
-    gettext_noop("unknown keys in the configuration: %(names)s"),
-    gettext_noop("the number of %(name)s"),
-    gettext_noop("each of the %(name)s"),
-    gettext_noop("the size of %(attribute)s in %(name)s"),
-)
-"""What the learning core, which knows of no languages, says against a setting (rewards/learning/config.py)."""
+def in_readers_language(bad: BadConfig) -> str:
+    """Returns what the learning core, which knows of no languages, says against a setting."""
+    return _(bad.fault) % {
+        name: value if isinstance(value, str) else _number(value) for name, value in bad.params.items()
+    }
+
+
+def _number(value: float) -> str:
+    return str(number_format(int(value) if value == int(value) else value, force_grouping=True))
 
 
 def settled(project: Project, asked: dict[str, Any]) -> dict[str, Any]:
@@ -58,9 +51,9 @@ def check_config(config: Any) -> TrainConfig:
     Raises:
         UnusableConfig: a setting is unknown, of the wrong type or beyond its bound.
     """
-    if not isinstance(config, dict) or any(place in config for place in PLACES):
+    if not isinstance(config, dict) or any(place in config for place in PATH_SETTINGS):
         text = _("The trainer's settings are an object of names and values; %(one)s and %(other)s are not among them.")
-        raise UnusableConfig(text % dict(zip(("one", "other"), PLACES, strict=True)))
+        raise UnusableConfig(text % dict(zip(("one", "other"), PATH_SETTINGS, strict=True)))
     # A free path or Hub id would let a project's manager read the machine's files, or have it download anything.
     name = config.get("backbone", settings.REWARD_BACKBONE)
     if not isinstance(name, str) or name not in settings.REWARD_BACKBONES:
@@ -74,10 +67,7 @@ def check_config(config: Any) -> TrainConfig:
         parsed = parse_config(TrainConfig, {"snapshot": "-", **config})
     except BadConfig as bad:
         text = _("The trainer would refuse these settings: %(reason)s.")
-        # What is wrong with a single setting begins with its name.
-        raise UnusableConfig(
-            text % {"reason": in_readers_language(str(bad), FAULTS)}, setting=str(bad).split(" ", 1)[0]
-        ) from bad
+        raise UnusableConfig(text % {"reason": in_readers_language(bad)}, setting=bad.setting) from bad
     if parsed.max_hours > settings.RUN_HOURS:
         text = _("max_hours must be at most %(most)s, the operator's RUN_HOURS, not %(given)s.")
         hours = {"most": f"{settings.RUN_HOURS:g}", "given": f"{parsed.max_hours:g}"}

@@ -25,11 +25,12 @@ from annotator.projects.archive import require_in_use
 from annotator.refusals import Refusal
 from annotator.storage import disk_space
 from annotator.storage.hidden_paths import value_without_places, without_places
-from rewards import announcements, run_reasons, run_settings, snapshots
+from rewards import announcements, run_settings, snapshots
 from rewards.learning.config import config_hash
 from rewards.models import ACTIVE_STATES, RewardModel, RunKind, RunState, Snapshot, TrainingRun
 from rewards.new_labels import news_since
 from rewards.policies import policy_settings
+from rewards.reasons import Reason, coded, in_english
 from rewards.run_settings import UnusableConfig, check_config
 
 _log = logging.getLogger(__name__)
@@ -80,7 +81,7 @@ class TrainerKilled(PutDown):
     """Something other than this worker killed the trainer: the run may go on from its last checkpoint."""
 
 
-def request(project: Project, *, reason: str, by: User | None = None, config: Mapping[str, Any] = {}) -> TrainingRun:
+def request(project: Project, *, reason: Reason, by: User | None = None, config: Mapping[str, Any] = {}) -> TrainingRun:
     """Queues a run and sends it to the workers.
 
     Raises:
@@ -171,12 +172,11 @@ def retry(run: TrainingRun, *, by: User) -> TrainingRun:
             _("Run %(run)s is in the state “%(state)s”. Only a failed or cancelled run can be retried.") % _state(run)
         )
     again = TrainingRun(project=run.project, kind=run.kind, requested_by=by, config=run.config)
-    why = run_reasons.FAILED_BEFORE if run.state == RunState.FAILED else run_reasons.CANCELLED_BEFORE
-    again.reason = why % {"run": run.pk}
+    again.reason = coded("failed_before" if run.state == RunState.FAILED else "cancelled_before", run=str(run.pk))
     if run.snapshot and not run.snapshot.is_marked():
         again.snapshot = run.snapshot
     elif run.snapshot:
-        again.reason = run_reasons.ON_NEW_SNAPSHOT % {"reason": again.reason}
+        again.reason = coded("on_new_snapshot", reason=again.reason)
     try:
         return queue(again, retry_of=run.pk)
     except UnusableConfig as unusable:
@@ -198,7 +198,8 @@ def queue(run: TrainingRun, **details: audit.JSON) -> TrainingRun:
     try:
         with transaction.atomic():
             run.save(force_insert=True)
-            audit.record("run.requested", f"run {run.pk}", project=run.project, reason=run.reason, **details)
+            reason = in_english(run.reason)
+            audit.record("run.requested", f"run {run.pk}", project=run.project, reason=reason, **details)
     except IntegrityError as twice:
         active = TrainingRun.objects.active().filter(project=run.project).first()
         raise AlreadyRunning(_why_not_now(active)) from twice
@@ -249,16 +250,16 @@ def start_due(*, now: datetime) -> list[TrainingRun]:
     return started
 
 
-def _started(project: Project, reason: str) -> TrainingRun | None:
+def _started(project: Project, reason: Reason) -> TrainingRun | None:
     # A refusal is no failure of the background work: the next time there may be more labels, or more room.
     try:
         return request(project, reason=reason)
     except Refusal as refused:
-        _log.warning("no run of %s, although %s: %s", project.slug, reason, refused)
+        _log.warning("no run of %s, although %s: %s", project.slug, in_english(reason), refused)
         return None
 
 
-def due(project: Project, *, now: datetime) -> str:
+def due(project: Project, *, now: datetime) -> Reason:
     """Returns why the project's policy asks for a run now; empty if it does not, or during the rest after a run.
 
     New labels and preferences are counted from the last run that was started, whatever became of it, so that a run
@@ -269,11 +270,11 @@ def due(project: Project, *, now: datetime) -> str:
         return ""
     news = news_since(last, project)
     if project.retrain_after_labels and news.total >= project.retrain_after_labels:
-        return run_reasons.ENOUGH_NEWS % {"news": news, "number": project.retrain_after_labels}
+        return coded("enough_news", news=news.reason(), number=project.retrain_after_labels)
     age = now - last.created_at if last else None
     hours = project.retrain_after_hours
     if hours and news.total and age is not None and age >= timedelta(hours=hours):
-        return run_reasons.LONG_AGO % {"hours": f"{age.total_seconds() / 3600:.0f}", "news": news}
+        return coded("long_ago", hours=round(age.total_seconds() / 3600), news=news.reason())
     return ""
 
 

@@ -15,11 +15,12 @@ from annotator import access
 from annotator.access import user_of
 from annotator.db.clock import database_now
 from annotator.refusals import Refusal
-from rewards import champions, erasure, registry, run_reasons, runs
+from rewards import champions, erasure, registry, runs
 from rewards.access import managed_model, managed_policy, managed_run_of_any_kind, managed_snapshot
 from rewards.admin import installation
 from rewards.new_labels import unchanged_since
 from rewards.policies import offers
+from rewards.reasons import coded
 
 
 @staff_member_required
@@ -45,7 +46,7 @@ def retrain(request: HttpRequest, slug: str) -> HttpResponse:
     project = access.managed_project(user_of(request), slug)
     unchanged = unchanged_since(project)
     try:
-        run = runs.request(project, reason=run_reasons.BY % {"name": request.user}, by=user_of(request))
+        run = runs.request(project, reason=coded("by", name=str(request.user)), by=user_of(request))
     except Refusal as refused:
         messages.error(request, str(refused))
         return redirect("admin:index")

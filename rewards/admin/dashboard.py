@@ -18,7 +18,7 @@ from annotator.launch.health import readiness
 from annotator.models import Assignment, BackgroundFailure, Membership, Project, User
 from annotator.projects import figures
 from annotator.views.navigation import Entry, pages_of, places_of
-from rewards import learning_curve, run_reasons, scoring, snapshots
+from rewards import learning_curve, reasons, scoring, snapshots
 from rewards.admin import installation
 from rewards.models import RewardModel, TrainingRun
 
@@ -124,7 +124,7 @@ def _card(standing: Standing) -> Card:
         kappas=[(name, [report[key] for report in measured]) for key, name in names.items() if key in measured[0]],
         headline=_headline(champion) if champion else None,
         scoring=scoring.position(champion) if champion else None,
-        reason=run_reasons.in_words(run.reason) if run else "",
+        reason=reasons.in_words(run.reason) if run else "",
         outlook=outlook.sentence if outlook else "",
         has_answers=snapshots.has_answers(project),
         paused=list(project.memberships.filter(paused_at__isnull=False).select_related("user")),

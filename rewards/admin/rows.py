@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from annotator.admin import FoundByTask, ManagedOnly, OfManagedProjects
 from annotator.storage.hidden_paths import value_without_places
 from annotator.templatetags.scales import level
-from rewards import champions, learning_curve, registry, run_report, scoring
+from rewards import champions, learning_curve, reasons, registry, run_report, scoring
 from rewards.admin.dashboard import headline
 from rewards.evaluation import VALIDATION, newest_by_name
 from rewards.models import ACTIVE_STATES, Evaluation, Policy, RewardModel, RunState, Score, Snapshot, TrainingRun
@@ -48,14 +48,14 @@ class SnapshotAdmin(OfManagedProjects):
 @admin.register(TrainingRun)
 class TrainingRunAdmin(OfManagedProjects):
     read_only = True
-    list_display = ["id", "project", "kind", "state", "reason", "attempt", "created_at", "finished_at"]
+    list_display = ["id", "project", "kind", "state", "why", "attempt", "created_at", "finished_at"]
     list_filter = ["kind", "state", ("project", ManagedOnly)]
     list_select_related = ["project"]
     fields = [
         "project",
         "kind",
         "snapshot",
-        "reason",
+        "why",
         "requested_by",
         "settings",
         "config_hash",
@@ -65,6 +65,10 @@ class TrainingRunAdmin(OfManagedProjects):
         "worker",
     ]
     change_form_outer_before_template = "admin/_training_run.html"
+
+    @admin.display(description=_("reason"))
+    def why(self, run: TrainingRun) -> str:
+        return reasons.in_words(run.reason)
 
     @admin.display(description=_("settings"))
     def settings(self, run: TrainingRun) -> str:
@@ -189,7 +193,7 @@ class PolicyAdmin(OfManagedProjects):
         if isinstance(policy, Policy):
             extra |= {
                 "state": policy_report.state_of(policy),
-                "reason": policy_report.reason(policy),
+                "reason": reasons.in_words(policy.reason),
                 "figures": list(policy_report.figures(policy)),
                 "lineage": policy_report.origin(policy),
                 "erased": policy.is_erased(),

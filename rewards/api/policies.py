@@ -31,6 +31,7 @@ from rewards.api.model_downloads import ModelFileSerializer
 from rewards.models import WORKING_STATES, Policy, RunState, Snapshot, TrainingRun
 from rewards.policies import downloads, offers, policy_runs, registry
 from rewards.policies.setting_texts import SETTINGS
+from rewards.reasons import in_english
 
 STATES = (*WORKING_STATES[:-1], RunState.QUEUED, RunState.DONE, RunState.FAILED, RunState.CANCELLED)
 """The states that a policy run may be in."""
@@ -68,6 +69,7 @@ class PolicyRunSerializer(ModelSerializer[TrainingRun]):
     )
     # A pattern, as an enum would share its name with the states of other work.
     state = serializers.RegexField(f"^({'|'.join(STATES)})$", read_only=True)
+    reason = serializers.SerializerMethodField()
     config = serializers.SerializerMethodField()
 
     class Meta:
@@ -96,6 +98,9 @@ class PolicyRunSerializer(ModelSerializer[TrainingRun]):
             "finished_at",
         ]
 
+    def get_reason(self, run: TrainingRun) -> str:
+        return in_english(run.reason)
+
     @extend_schema_field({"type": "object", "additionalProperties": {}})
     def get_config(self, run: TrainingRun) -> Any:
         return value_without_places(run.config)
@@ -107,6 +112,7 @@ class PolicySerializer(ModelSerializer[Policy]):
     project: "serializers.SlugRelatedField[Project]" = serializers.SlugRelatedField(slug_field="slug", read_only=True)
     # A pattern, as an enum would share its name with the states of other work.
     state = serializers.RegexField(f"^({'|'.join(Policy.State.values)})$", read_only=True)
+    reason = serializers.SerializerMethodField()
     lineage = serializers.SerializerMethodField()
     marked = serializers.SerializerMethodField(help_text="tasks that it learnt from were redacted or deleted since")
     erased = serializers.SerializerMethodField(help_text="its files are gone")
@@ -130,6 +136,9 @@ class PolicySerializer(ModelSerializer[Policy]):
             "created_at",
             "offered_at",
         ]
+
+    def get_reason(self, policy: Policy) -> str:
+        return in_english(policy.reason)
 
     def get_lineage(self, policy: Policy) -> dict[str, Any]:
         return registry.lineage(policy)

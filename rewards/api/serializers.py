@@ -15,6 +15,7 @@ from rewards import model_figures, registry, run_report
 from rewards.evaluation import VALIDATION, newest_by_name
 from rewards.model_downloads.licenses import LONGEST_TEXT, MODEL_LICENSES
 from rewards.models import RewardModel, RunState, ScoringJob, Snapshot, SnapshotJob, TrainingRun
+from rewards.reasons import in_english, verdict_in_english
 from rewards.scoring import MOST_ITEMS
 from rewards.setting_texts import SETTINGS
 
@@ -81,8 +82,10 @@ class TrainingRunSerializer(ModelSerializer[TrainingRun]):
     reward_model: "serializers.PrimaryKeyRelatedField[RewardModel]" = serializers.PrimaryKeyRelatedField(
         read_only=True, allow_null=True
     )
+    reason = serializers.SerializerMethodField()
     config = serializers.SerializerMethodField()
     metrics = serializers.SerializerMethodField()
+    verdict = serializers.SerializerMethodField()
     judged_on = serializers.SerializerMethodField(
         help_text="of which prompts and which models the verdict's numbers are; empty where that is not known"
     )
@@ -115,6 +118,9 @@ class TrainingRunSerializer(ModelSerializer[TrainingRun]):
             "finished_at",
         ]
 
+    def get_reason(self, run: TrainingRun) -> str:
+        return in_english(run.reason)
+
     @extend_schema_field({"type": "object", "additionalProperties": {}})
     def get_config(self, run: TrainingRun) -> Any:
         """Runs from before backbones had names hold folders of this machine."""
@@ -124,6 +130,10 @@ class TrainingRunSerializer(ModelSerializer[TrainingRun]):
     def get_metrics(self, run: TrainingRun) -> Any:
         """Leaves out single responses: whoever rates one of them must not see its label."""
         return {name: value for name, value in run.metrics.items() if name != "largest_errors"}
+
+    @extend_schema_field({"type": "object", "additionalProperties": {}})
+    def get_verdict(self, run: TrainingRun) -> Any:
+        return verdict_in_english(run.verdict)
 
     def get_judged_on(self, run: TrainingRun) -> str:
         return run_report.judged_on(run.verdict, run.snapshot.manifest) if run.snapshot else ""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rewards.learning.refusals import Refused
+from rewards.learning.refusals import Refused, gettext_noop
 
 # HelpSteer2 section 3: the weights of the 70B model on RewardBench.
 HELPSTEER2_WEIGHTS: Mapping[str, float] = types.MappingProxyType(
@@ -29,13 +29,13 @@ REGRESSION, JOINT = "regression", "joint"
 OBJECTIVES = (REGRESSION, "bradley_terry", "margin", "scaled", JOINT)
 SCHEDULES = ("constant", "cosine")
 TARGETS = ("mean", "label")
-PLACES = ("snapshot", "backbone_source")
+PATH_SETTINGS = ("snapshot", "backbone_source")
 """Settings that say where files lie on this machine. No manifest and no event holds them."""
-WHERE = (*PLACES, "device", "precision", "threads", "processes", "micro_tokens", "max_hours")
+MACHINE_SETTINGS = (*PATH_SETTINGS, "device", "precision", "threads", "processes", "micro_tokens", "max_hours")
 """Settings that change results by rounding only: where the data lies, what computes it, and for how long."""
-LATER = ("segment_weight",)
+OMITTED_IF_DEFAULT = ("segment_weight",)
 """Settings that stored configurations may lack. With their default they are neither written nor hashed."""
-MOST: Mapping[str, float] = types.MappingProxyType(
+UPPER_BOUNDS: Mapping[str, float] = types.MappingProxyType(
     {
         "seed": 2**31 - 1,
         "epochs": 10_000,
@@ -66,8 +66,33 @@ LONGEST_SHOWN = 200
 LARGEST_WHOLE = 2**53  # beyond it float64 skips integers
 
 
+AT_MOST = gettext_noop("%(name)s must be at most %(most)s, not %(given)s")
+ONE_OF = gettext_noop("%(name)s must be one of %(known)s, not %(given)s")
+NUMBER_AT_MOST = gettext_noop("the number of %(name)s must be at most %(most)s, not %(given)s")
+WEIGHT_AT_MOST = gettext_noop("the size of %(attribute)s in %(name)s must be at most %(most)s, not %(given)s")
+
+
 class BadConfig(Refused):
-    """The configuration is absent, is not a JSON object, or holds a value that cannot be used."""
+    """The configuration is absent, is not a JSON object, or holds a value that cannot be used.
+
+    `fault` is a sentence with places for `params`. `setting` is the one that is at fault; empty where it is no single
+    one.
+    """
+
+    def __init__(self, fault: str, **params: str | float) -> None:
+        self.fault, self.params = fault, {name: _shortened(value) for name, value in params.items()}
+        self.setting = str(params.get("name", ""))
+        written = {name: value if isinstance(value, str) else f"{value:,.16g}" for name, value in self.params.items()}
+        # Without params the sentence may hold anything, such as a path with a per cent sign.
+        super().__init__(fault % written if params else fault)
+
+
+def _shortened(value: str | float) -> str | float:
+    if not isinstance(value, str) and abs(value) <= LARGEST_WHOLE:
+        return value
+    # Refusals are stored and shown: a value of megabytes must not come back in one.
+    text = str(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
 @dataclass(frozen=True)
@@ -130,19 +155,21 @@ class TrainConfig:
         require_one_of("schedule", self.schedule, SCHEDULES)
         require_one_of("targets", self.targets, TARGETS)
         if not self.stages:
-            raise BadConfig(f"stages must name one or more of {', '.join(OBJECTIVES)}")
-        require_at_most("the number of stages", len(self.stages), MOST_STAGES)
+            fault = gettext_noop("%(name)s must name one or more of %(known)s")
+            raise BadConfig(fault, name="stages", known=", ".join(OBJECTIVES))
+        require_at_most("stages", len(self.stages), MOST_STAGES, fault=NUMBER_AT_MOST)
         for stage in self.stages:
-            require_one_of("a stage", stage, OBJECTIVES)
+            fault = gettext_noop("each of the %(name)s must be one of %(known)s, not %(given)s")
+            require_one_of("stages", stage, OBJECTIVES, fault=fault)
         if not 0 < self.dev_share < 1:
-            raise BadConfig(f"dev_share must lie between 0 and 1, not {self.dev_share}")
+            fault = gettext_noop("%(name)s must lie between 0 and 1, not %(given)s")
+            raise BadConfig(fault, name="dev_share", given=self.dev_share)
         if not self.alphas or min(self.alphas) <= 0:
-            raise BadConfig("alphas must be a list of positive numbers")
-        require_at_most("the number of alphas", len(self.alphas), MOST_ALPHAS)
-        require_at_most("each of the alphas", max(self.alphas), LARGEST_ALPHA)
-        require_at_most("the number of attribute_weights", len(self.attribute_weights), MOST_WEIGHTS)
-        for name, weight in self.attribute_weights.items():
-            require_at_most(f"the size of {name} in attribute_weights", abs(weight), LARGEST_WEIGHT)
+            raise BadConfig(gettext_noop("%(name)s must be a list of positive numbers"), name="alphas")
+        require_at_most("alphas", len(self.alphas), MOST_ALPHAS, fault=NUMBER_AT_MOST)
+        fault = gettext_noop("each of the %(name)s must be at most %(most)s, not %(given)s")
+        require_at_most("alphas", max(self.alphas), LARGEST_ALPHA, fault=fault)
+        require_weights("attribute_weights", self.attribute_weights)
         require_one_of("device", self.device, DEVICES)
         require_one_of("precision", self.precision, PRECISIONS)
 
@@ -232,28 +259,28 @@ def parse_config(kind: type[Config], values: Mapping[str, Any]) -> Config:
     hints = typing.get_type_hints(kind)
     unknown = sorted(set(values) - set(hints))
     if unknown:
-        raise BadConfig(f"unknown keys in the configuration: {_shortened(', '.join(unknown))}")
+        raise BadConfig(gettext_noop("unknown keys in the configuration: %(names)s"), names=", ".join(unknown))
     required = [f.name for f in dataclasses.fields(kind) if f.default is f.default_factory is dataclasses.MISSING]
     missing = [name for name in required if name not in values]
     if missing:
-        raise BadConfig(f"the configuration lacks {', '.join(missing)}")
+        raise BadConfig(gettext_noop("the configuration lacks %(names)s"), names=", ".join(missing))
     return kind(**{key: _typed(key, value, hints[key]) for key, value in values.items()})
 
 
 def config_hash(config: TrainConfig) -> str:
     """Returns a hash of every setting that shapes the result."""
-    values = {k: v for k, v in _settings(config).items() if k not in WHERE}
+    values = {k: v for k, v in _settings(config).items() if k not in MACHINE_SETTINGS}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def without_places(config: TrainConfig) -> dict[str, Any]:
     """Returns the settings without the places of files, as other people may read them."""
-    settings = {name: value for name, value in _settings(config).items() if name not in PLACES}
+    settings = {name: value for name, value in _settings(config).items() if name not in PATH_SETTINGS}
     return {**settings, "backbone": backbone_name(config)}
 
 
 def _settings(config: TrainConfig) -> dict[str, Any]:
-    usual = {field.name: field.default for field in dataclasses.fields(config) if field.name in LATER}
+    usual = {field.name: field.default for field in dataclasses.fields(config) if field.name in OMITTED_IF_DEFAULT}
     return {name: value for name, value in dataclasses.asdict(config).items() if usual.get(name, ...) != value}
 
 
@@ -283,7 +310,8 @@ def reward_weights(attributes: Sequence[str], weights: Mapping[str, float]) -> d
 def _typed(key: str, value: Any, hint: Any) -> Any:
     """Returns the value as the type that the setting is declared with; raises BadConfig if it is of another."""
     if hint is str and isinstance(value, str) and value:
-        require_at_most(f"the length of {key}", len(value), LONGEST_TEXT)
+        fault = gettext_noop("the length of %(name)s must be at most %(most)s, not %(given)s")
+        require_at_most(key, len(value), LONGEST_TEXT, fault=fault)
         return value
     if hint is bool and isinstance(value, bool):
         return value
@@ -298,12 +326,7 @@ def _typed(key: str, value: Any, hint: Any) -> Any:
         return tuple(map(float, value))
     if hint == dict[str, float] and isinstance(value, dict) and all(map(_is_number, value.values())):
         return {name: float(weight) for name, weight in value.items()}
-    raise BadConfig(f"{key} cannot be {_shortened(json.dumps(value))}")
-
-
-def _shortened(text: str) -> str:
-    # Refusals are stored and shown: a value of megabytes must not come back in one.
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+    raise BadConfig(gettext_noop("%(name)s cannot be %(given)s"), name=key, given=json.dumps(value))
 
 
 def _is_number(value: Any) -> bool:
@@ -317,30 +340,40 @@ def require_positive(config: object, *names: str) -> None:
     """Raises BadConfig unless each of these settings is greater than 0."""
     for name in names:
         if vars(config)[name] <= 0:
-            raise BadConfig(f"{name} must be greater than 0, not {vars(config)[name]}")
+            fault = gettext_noop("%(name)s must be greater than 0, not %(given)s")
+            raise BadConfig(fault, name=name, given=vars(config)[name])
 
 
 def require_not_negative(config: object, *names: str) -> None:
     """Raises BadConfig if one of these settings is below 0."""
     for name in names:
         if vars(config)[name] < 0:
-            raise BadConfig(f"{name} must not be negative, not {vars(config)[name]}")
+            fault = gettext_noop("%(name)s must not be negative, not %(given)s")
+            raise BadConfig(fault, name=name, given=vars(config)[name])
 
 
-def require_bounded(config: object, most: Mapping[str, float] = MOST) -> None:
+def require_bounded(config: object, most: Mapping[str, float] = UPPER_BOUNDS) -> None:
     """Raises BadConfig if a setting is above its bound in `most`, where it has one."""
     for name, value in vars(config).items():
         if name in most:
             require_at_most(name, value, most[name])
 
 
-def require_at_most(name: str, value: float, bound: float) -> None:
-    """Raises BadConfig if the value is above the bound."""
+def require_at_most(name: str, value: float, bound: float, *, fault: str = AT_MOST) -> None:
+    """Raises BadConfig if the value of a setting, or what the `fault` says of it, is above the bound."""
     if value > bound:
-        raise BadConfig(f"{name} must be at most {bound:,.15g}, not {_shortened(f'{value:,}')}")
+        raise BadConfig(fault, name=name, most=bound, given=value)
 
 
-def require_one_of(name: str, value: str, known: Sequence[str]) -> None:
+def require_one_of(name: str, value: str, known: Sequence[str], *, fault: str = ONE_OF) -> None:
     """Raises BadConfig, which names all known values, if the value is none of them."""
     if value not in known:
-        raise BadConfig(f"{name} must be one of {', '.join(known)}, not {_shortened(value)}")
+        raise BadConfig(fault, name=name, known=", ".join(known), given=value)
+
+
+def require_weights(name: str, weights: Mapping[str, float]) -> None:
+    """Raises BadConfig if there are too many weights, or one is too large."""
+    require_at_most(name, len(weights), MOST_WEIGHTS, fault=NUMBER_AT_MOST)
+    for attribute, weight in weights.items():
+        if abs(weight) > LARGEST_WEIGHT:
+            raise BadConfig(WEIGHT_AT_MOST, name=name, attribute=attribute, most=LARGEST_WEIGHT, given=abs(weight))

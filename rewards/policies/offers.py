@@ -13,8 +13,8 @@ from annotator import audit
 from annotator.refusals import Refusal
 from rewards.champions import ConfirmationNeeded
 from rewards.models import Policy
-from rewards.policies import offer_reasons
 from rewards.promotion import FilesErased
+from rewards.reasons import Reason, coded, in_english, in_words
 
 FEWEST_PROMPTS = 10
 """Held-out prompts below which no policy is judged."""
@@ -29,34 +29,33 @@ class OfferedAlready(Refusal):
 
 @dataclass(frozen=True)
 class Decision:
-    """What the rule says of a policy, and why, in English."""
+    """What the rule says of a policy, and why."""
 
     state: Policy.State
-    reason: str
+    reason: Reason
 
 
 def decide(judgement: Mapping[str, Any]) -> Decision:
     """Offers a policy whose win rate's interval lies above 50 %, and refuses every other one that was judged."""
     rate, interval = judgement["win_rate"], judgement["win_rate_interval"]
     if not all(math.isfinite(value) for value in judgement["reward"].values()):
-        return Decision(Policy.State.REFUSED, offer_reasons.NOT_NUMBERS)
+        return Decision(Policy.State.REFUSED, coded("rewards_not_numbers"))
     if judgement["ties"] == judgement["prompts"]:
-        return Decision(Policy.State.REFUSED, offer_reasons.SAME % {"prompts": judgement["prompts"]})
+        return Decision(Policy.State.REFUSED, coded("same_answers", prompts=judgement["prompts"]))
     low = interval[0] if interval else 0.0
-    words = {"rate": f"{100 * rate:.1f}", "prompts": judgement["prompts"], "low": f"{100 * low:.1f}"}
+    shares = {"rate": 100 * rate, "low": 100 * low}
     if low > EVEN:
-        return Decision(Policy.State.OFFERED, offer_reasons.BETTER % words)
+        return Decision(Policy.State.OFFERED, coded("better_answers", prompts=judgement["prompts"], **shares))
     if rate > EVEN:
-        return Decision(Policy.State.REFUSED, offer_reasons.MAY_BE_CHANCE % words)
-    return Decision(Policy.State.REFUSED, offer_reasons.WORSE % words)
+        return Decision(Policy.State.REFUSED, coded("may_be_chance", prompts=judgement["prompts"], **shares))
+    return Decision(Policy.State.REFUSED, coded("worse_answers", prompts=judgement["prompts"], rate=100 * rate))
 
 
 def unjudged(*, prompts: int | None = None) -> Decision:
     """Returns what is said of a policy that nobody could judge: for lack of a champion, or of so many prompts."""
     if prompts is None:
-        return Decision(Policy.State.CANDIDATE, offer_reasons.NO_CHAMPION)
-    words = {"prompts": prompts, "fewest": FEWEST_PROMPTS}
-    return Decision(Policy.State.CANDIDATE, offer_reasons.NO_PROMPTS % words)
+        return Decision(Policy.State.CANDIDATE, coded("no_champion"))
+    return Decision(Policy.State.CANDIDATE, coded("no_prompts", prompts=prompts, fewest=FEWEST_PROMPTS))
 
 
 @transaction.atomic
@@ -76,11 +75,11 @@ def offer(policy: Policy, *, confirmed: bool, now: datetime) -> Policy:
         raise FilesErased(text % {"version": policy.version})
     if not confirmed:
         text = _("Policy %(version)s is not offered. %(reason)s Confirm to offer it anyway.")
-        words = {"version": policy.version, "reason": offer_reasons.in_words(policy.reason)}
+        words = {"version": policy.version, "reason": in_words(policy.reason)}
         raise ConfirmationNeeded(text % words)
     overruled = policy.reason
     policy.state, policy.offered_at = Policy.State.OFFERED, now
-    policy.reason = offer_reasons.BY_HAND % {"before": overruled}
+    policy.reason = coded("by_hand", before=overruled)
     policy.save(update_fields=["state", "offered_at", "reason"])
-    audit.record("policy.offered", f"policy {policy.version}", project=policy.project, overruled=overruled)
+    audit.record("policy.offered", f"policy {policy.version}", project=policy.project, overruled=in_english(overruled))
     return policy

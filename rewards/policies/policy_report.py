@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy
 
 from annotator.web.numbers import number, percent
 from rewards.models import Policy, TrainingRun
-from rewards.policies import offer_reasons, registry
+from rewards.policies import registry
 
 STATES: Mapping[str, Any] = {
     Policy.State.CANDIDATE: gettext_lazy("not judged"),
@@ -107,11 +107,6 @@ def origin(policy: Policy) -> list[tuple[str, Any]]:
         (_("Seed"), str(lineage["seed"])),
         (_("Hash of the artifact"), lineage["artifact_hash"]),
     ]
-
-
-def reason(policy: Policy) -> str:
-    """Returns in the reader's language why the policy is offered or not."""
-    return offer_reasons.in_words(policy.reason)
 
 
 def _pair(title: str, values: Mapping[str, float], digits: int) -> Figure:

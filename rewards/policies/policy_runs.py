@@ -12,6 +12,7 @@ from annotator.refusals import Refusal
 from rewards import runs, snapshots
 from rewards.models import Policy, RunKind, Snapshot, TrainingRun
 from rewards.policies.policy_settings import check_config
+from rewards.reasons import Reason
 from rewards.runs import NothingNew
 
 CODE = ("aligning",)
@@ -27,7 +28,7 @@ class SnapshotUnusable(Refusal):
 def request(
     project: Project,
     *,
-    reason: str,
+    reason: Reason,
     config: Mapping[str, Any],
     snapshot: Snapshot | None = None,
     by: User | None = None,

@@ -7,26 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
 
-from annotator.web.stored_sentences import in_readers_language
 from rewards.learning.aligning.config import AlignConfig, setting_hash
 from rewards.learning.config import BadConfig, parse_config
 from rewards.policies.bases import bases
 from rewards.policies.setting_texts import SETTINGS
-from rewards.run_settings import FAULTS, UnusableConfig
+from rewards.run_settings import UnusableConfig, in_readers_language
 
 ROWS = "rows/train.jsonl"
-ALIGNING_FAULTS = (
-    *FAULTS,
-    gettext_noop("the configuration lacks %(names)s"),
-    gettext_noop("held_out_share must be less than 1, not %(given)s: 0 trains on every prompt"),
-    gettext_noop("%(name)s in aspect_weights must not be negative, not %(given)s"),
-    gettext_noop("aspect_weights must not all be 0: name the aspects that count"),
-    gettext_noop("requested is for the method steerlm: %(method)s asks for no levels"),
-    gettext_noop("%(name)s in requested must be a whole number from 0 to %(most)s, not %(given)s"),
-)
-"""What the learning core, which knows of no languages, says against a setting (rewards/learning/aligning/config.py)."""
 MOST_LEVELS = 7
 """So that levels to request pass here; the snapshot's own number is known when the run has it."""
 
@@ -48,10 +36,7 @@ def check_config(config: Any) -> AlignConfig:
         return parse_config(AlignConfig, {"data": ROWS, "levels": MOST_LEVELS, **config})
     except BadConfig as bad:
         text = _("The alignment would refuse these settings: %(reason)s.")
-        # What is wrong with a single setting begins with its name.
-        raise UnusableConfig(
-            text % {"reason": in_readers_language(str(bad), ALIGNING_FAULTS)}, setting=str(bad).split(" ", 1)[0]
-        ) from bad
+        raise UnusableConfig(text % {"reason": in_readers_language(bad)}, setting=bad.setting) from bad
 
 
 def _require_known(name: Any) -> None:

@@ -32,9 +32,9 @@ from rewards import (
     learning_curve,
     learning_material,
     model_figures,
+    reasons,
     registry,
     run_progress,
-    run_reasons,
     run_report,
     runs,
     scoring,
@@ -51,7 +51,7 @@ ERRORS_SHOWN = 10
 LOG_SHOWN = 40
 """The last lines of a log that a page shows; the rest is a download."""
 QUEUES = {
-    "train": gettext_lazy("Nobody trains: no worker listens to the queue “train”. Runs cannot start."),
+    "train": gettext_lazy("No training worker is running (queue “train”), so runs cannot start."),
     "score": gettext_lazy("Nobody scores: no worker listens to the queue “score”. New responses get no scores."),
     "light": gettext_lazy("No worker listens to the queue “light”. Labels and counts are not brought up to date."),
 }
@@ -151,7 +151,7 @@ def start_run(request: HttpRequest, slug: str) -> HttpResponse:
         try:
             if unchanged and "confirm" not in request.POST:
                 runs.refuse_same_settings(project, unchanged, form.config())
-            run = runs.request(project, reason=run_reasons.IN_WORKSPACE, by=user, config=form.config())
+            run = runs.request(project, reason=reasons.coded("in_workspace"), by=user, config=form.config())
         except Refusal as refused:
             form.refuse(refused)
         else:
@@ -189,7 +189,7 @@ def run(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         "beside_length": model_figures.beside_length(row.metrics.get("candidate") or {}),
         "judged_on": run_report.judged_on(row.verdict, row.snapshot.manifest) if row.snapshot else "",
         "labels": row.snapshot.manifest.get("counts", {}) if row.snapshot else {},
-        "reason": run_reasons.in_words(row.reason),
+        "reason": reasons.in_words(row.reason),
         "in_words": run_report.in_words(row.verdict),
         "evidence": run_report.verdict(row.verdict),
         "winner": run_report.winner(row.metrics),
@@ -247,10 +247,10 @@ def _policy_run(request: HttpRequest, row: TrainingRun) -> HttpResponse:
         **_live(row, manages=True),
         "policy": policy,
         "policy_state": policy_report.state_of(policy) if policy else None,
-        "policy_reason": policy_report.reason(policy) if policy else "",
+        "policy_reason": reasons.in_words(policy.reason) if policy else "",
         "measured": policy_report.measured(row),
         "left_out": run_report.left_out(row.metrics.get("data") or {}),
-        "reason": run_reasons.in_words(row.reason),
+        "reason": reasons.in_words(row.reason),
         "chart": run_progress.losses_chart(row.losses),
         "settings": sorted(value_without_places(row.config).items()),
     }

@@ -18,7 +18,7 @@ from annotator.db.clock import database_now
 from annotator.models import Project
 from annotator.refusals import Refusal
 from annotator.web.query_parameters import number_in
-from rewards import learning_material, run_reasons, runs
+from rewards import learning_material, reasons, runs
 from rewards.models import ACTIVE_STATES, Policy, TrainingRun
 from rewards.policies import downloads, offers, policy_report, policy_runs, registry
 from rewards.policies.bases import bases
@@ -72,7 +72,7 @@ def start_policy_run(request: HttpRequest, slug: str) -> HttpResponse:
     if form.is_valid():
         try:
             run = policy_runs.request(
-                project, reason=run_reasons.IN_WORKSPACE, config=form.config(), snapshot=form.snapshot(), by=user
+                project, reason=reasons.coded("in_workspace"), config=form.config(), snapshot=form.snapshot(), by=user
             )
         except Refusal as refused:
             form.refuse(refused)
@@ -102,7 +102,7 @@ def policy(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         "run": row.run,
         "snapshot": row.run.snapshot,
         "state": policy_report.state_of(row),
-        "reason": policy_report.reason(row),
+        "reason": reasons.in_words(row.reason),
         "figures": list(policy_report.figures(row)),
         "origin": policy_report.origin(row),
         **_files(row),

@@ -17,12 +17,12 @@ from django.utils.translation import gettext_lazy
 from annotator.models import Project
 from annotator.refusals import Refusal
 from rewards.learning.aligning.config import (
+    ALIGNING_BOUNDS,
     DPO,
     DPO_1D,
     DPO_2D,
     IDENTITY,
     INVERTED,
-    MOST_OF_ALIGNING,
     SFT,
     STEERLM,
     AlignConfig,
@@ -69,7 +69,7 @@ class PolicyForm(forms.Form):
             if name in BY_NAME:
                 continue
             if name not in self.fields:
-                self.fields[name] = setting_field(name, hints[name], MOST_OF_ALIGNING)
+                self.fields[name] = setting_field(name, hints[name], ALIGNING_BOUNDS)
             field = self.fields[name]
             field.label, field.help_text, field.initial = _(words.label), _(words.sentence), usual.get(name)
         self.aspects = [(attribute.key, attribute.shown_name) for attribute in project.attributes_for("segment")]

@@ -21,12 +21,12 @@ from rewards import run_settings
 from rewards.learning.config import (
     DEVICES,
     JOINT,
-    MOST,
-    PLACES,
+    PATH_SETTINGS,
     PRECISIONS,
     REGRESSION,
     SCHEDULES,
     TARGETS,
+    UPPER_BOUNDS,
     TrainConfig,
 )
 from rewards.setting_texts import SETTINGS
@@ -78,7 +78,7 @@ class RunForm(forms.Form):
         )
         for name in SETTINGS:
             if name not in (*self.fields, "attribute_weights"):
-                self.fields[name] = setting_field(name, hints[name], MOST)
+                self.fields[name] = setting_field(name, hints[name], UPPER_BOUNDS)
         for attribute in self.attributes:
             self.fields[WEIGHT + attribute.key] = forms.FloatField(
                 required=False, label=attribute.shown_name, initial=self.usual["attribute_weights"].get(attribute.key)
@@ -146,7 +146,7 @@ def _usual(project: Project) -> dict[str, Any]:
     defaults = {
         field.name: field.default_factory() if callable(field.default_factory) else field.default
         for field in dataclasses.fields(TrainConfig)
-        if field.name not in PLACES
+        if field.name not in PATH_SETTINGS
     }
     usual = defaults | run_settings.settled(project, {})
     return {name: list(value) if isinstance(value, tuple) else value for name, value in usual.items()}

@@ -20,6 +20,7 @@ from rewards import registry, runs, tasks, trainer_process
 from rewards.learning.backbones import PickledBackbone, find_backbone
 from rewards.learning.config import BadConfig, EvaluateConfig, ScoreConfig, TrainConfig, parse_config
 from rewards.models import RewardModel, RunState, TrainingRun
+from rewards.run_settings import UnusableConfig, check_config
 from tests.builders import imported, label_row
 from tests.conftest import Cast
 from tests.rewards.labelled import labelled_project
@@ -82,6 +83,13 @@ def test_no_number_is_without_a_bound(carol: APIClient, name: str) -> None:
     assert len(refused) >= 2
     assert all(name in said for said in refused)
     assert not TrainingRun.objects.exists()
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_a_refusal_knows_which_setting_is_at_fault(name: str) -> None:
+    with pytest.raises(UnusableConfig) as refused:
+        check_config({name: BEYOND[name]})
+    assert refused.value.setting == name
 
 
 def test_a_refusal_names_the_field_its_value_and_its_bound(carol: APIClient) -> None:

@@ -21,6 +21,7 @@ from rewards import runs, snapshots, unlikely_ratings
 from rewards.learning.config import config_hash
 from rewards.models import RewardModel, RunState, ScoringLane, Snapshot, SnapshotJob, TrainingRun
 from rewards.promotion import Verdict
+from rewards.reasons import in_words
 from rewards.run_settings import check_config, settled
 from rewards.snapshots import building, jobs
 from tests.annotator.models.test_constraints import make_model
@@ -147,7 +148,7 @@ def test_two_workers_that_build_for_one_project_make_one_snapshot(monkeypatch: p
 def test_preferences_alone_start_a_run_by_policy(db: None, listening: None) -> None:
     preferred_project(retrain_after_labels=12)
     (run,) = runs.start_due(now=NOW)
-    assert run.reason == "12 new preferences, and the project retrains after 12"
+    assert in_words(run.reason) == "12 new preferences, and the project retrains after 12"
 
 
 @pytest.fixture
@@ -175,7 +176,7 @@ def test_imported_preferences_are_news_even_of_tasks_that_were_there(known: Proj
     for number in range(2):
         row = {"prompt": f"Later {number}", "response_1": "C.", "response_2": "D.", "preference_strength": 2}
         imported(known, row)
-    assert runs.due(known, now=NOW + SOON).startswith("2 new preferences")
+    assert in_words(runs.due(known, now=NOW + SOON)).startswith("2 new preferences")
 
 
 def test_a_preference_that_raters_agree_on_anew_is_news(known: Project) -> None:
@@ -185,7 +186,7 @@ def test_a_preference_that_raters_agree_on_anew_is_news(known: Project) -> None:
         given = {"all_preferences_unprocessed": [{"strength": -2, "justification": "so"} for _ in range(3)]}
         row = {"prompt": prompt, "response_1": first, "response_2": second, "preference_strength": -2, **given}
         imported(known, row)
-    assert runs.due(known, now=NOW + SOON).startswith("2 new preferences")
+    assert in_words(runs.due(known, now=NOW + SOON)).startswith("2 new preferences")
 
 
 def project_responses(project: Project, prompt: str) -> list[str]:
@@ -199,7 +200,7 @@ def test_hours_count_preferences_too(known: Project) -> None:
     later = NOW + timedelta(hours=2)
     assert runs.due(known, now=later) == ""
     imported(known, {"prompt": "Later", "response_1": "C.", "response_2": "D.", "preference_strength": 1})
-    assert "1 new preferences" in runs.due(known, now=later)
+    assert "1 new preferences" in in_words(runs.due(known, now=later))
 
 
 # Against the gate -------------------------------------------------------------------------------------------

@@ -19,10 +19,11 @@ from annotator.models.annotation import NEITHER_VALID
 from annotator.models.public_ids import response_of
 from annotator.review import adjudicate
 from rewards import largest_errors, learning_material, run_progress, scoring, snapshots
-from rewards.learning.config import PLACES, TrainConfig
+from rewards.learning.config import PATH_SETTINGS, TrainConfig
 from rewards.learning.data import Response as Scored
 from rewards.learning.data import Task as Row
 from rewards.models import RewardModel, RunKind, RunState, ScoringPass, Snapshot, TrainingRun
+from rewards.reasons import coded, in_words
 from rewards.setting_texts import SETTINGS
 from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_member, make_project, make_task, make_user, rate
 from tests.conftest import Cast
@@ -33,7 +34,7 @@ from tests.rewards.scored import make_model
 pytestmark = pytest.mark.django_db
 AGAINST = {
     "promote": False,
-    "reason": "No evidence that it is better: the interval of the gain reaches 0 or below.",
+    "reason": coded("reaches_zero", prompts=40, gain=0.05),
     "against": "the champion",
     "gain": 0.01,
     "low": -0.1,
@@ -141,7 +142,7 @@ def test_the_champion_is_shown_in_words(carol: Client, project: Project) -> None
 def test_a_queue_without_a_worker_is_named_at_once(cast: Cast, client: Client, project: Project, silent: None) -> None:
     client.force_login(cast.carol)
     page = text(client, "models/")
-    assert "no worker listens to the queue “train”" in page
+    assert "No training worker is running (queue “train”)" in page
     assert "no worker listens to the queue “score”" in page
 
 
@@ -341,15 +342,14 @@ def test_a_model_that_the_gate_turned_down_repeats_its_words_and_asks(carol: Cli
     carol.post(f"/projects/talk/models/{model.pk}/promote/", {"confirm": "on"})
     model.refresh_from_db()
     assert model.is_champion
-    assert AuditEntry.objects.get(action="model.promoted").details["overruled"] == AGAINST["reason"]
+    assert AuditEntry.objects.get(action="model.promoted").details["overruled"] == in_words(AGAINST["reason"])
 
 
 def test_the_gates_words_are_said_in_the_language_of_the_reader(
     carol: Client, project: Project, german: Mapping[str, str]
 ) -> None:
-    model, evidence = judged_model(project), " These 40 prompts would show a gain of about 0.050 or more."
-    verdict = AGAINST | {"reason": f"{AGAINST['reason']}{evidence}", "look": 2}
-    TrainingRun.objects.filter(pk=model.run_id).update(state=RunState.REJECTED, verdict=verdict)
+    model = judged_model(project)
+    TrainingRun.objects.filter(pk=model.run_id).update(state=RunState.REJECTED, verdict=AGAINST | {"look": 2})
     page = carol.get(f"/projects/talk/models/{model.pk}/", headers=german).content.decode()
     assert "Kein Beleg dafür, dass es besser ist" in page
     assert "einen Gewinn von etwa 0,050 oder mehr zeigen" in page
@@ -443,6 +443,7 @@ def test_the_page_says_why_it_cannot_start(carol: Client, project: Project) -> N
         ({"epochs": "99999999"}, "less than or equal to 10000"),
         ({"alphas": "1, two"}, "Write numbers, separated by commas."),
         ({"alphas": "-1"}, "alphas must be a list of positive numbers"),
+        ({"alphas": ",".join(["1"] * 201)}, "the number of alphas must be at most 200, not 201"),
         ({"dev_share": "2"}, "dev_share must lie between 0 and 1"),
         ({"learning_rate": "nan"}, "Enter a number."),
         ({"max_hours": "8000"}, "max_hours must be at most"),
@@ -493,7 +494,7 @@ def test_a_wrong_setting_is_explained_in_the_language_of_the_reader(
 
 
 def test_every_setting_of_the_trainer_has_its_words() -> None:
-    fields = {field.name for field in dataclasses.fields(TrainConfig) if field.name not in PLACES}
+    fields = {field.name for field in dataclasses.fields(TrainConfig) if field.name not in PATH_SETTINGS}
     assert set(SETTINGS) == fields
 
 

@@ -9,7 +9,7 @@ from annotator.web.numbers import number
 from rewards import model_figures, run_report
 from rewards.learning.paired_gain import paired_gain
 from rewards.promotion import PAIRS, SQUARES
-from rewards.verdict_reasons import NO_EVIDENCE
+from rewards.reasons import coded
 
 VERDICT = {"gain": 0.1234, "low": 0.05, "high": 0.2, "against": "the champion", "prompts": 40}
 
@@ -61,7 +61,7 @@ def test_a_decision_is_two_sentences_for_people() -> None:
         "On 40 prompts that neither has learnt from, the squared error of the new model is 15.4 % smaller than the "
         "champion’s. Chance alone would rarely show that: the new model may take over."
     )
-    unproved = {"promote": False, "reason": f"{NO_EVIDENCE}: the interval of the gain reaches 0 or below."}
+    unproved = {"promote": False, "reason": coded("reaches_zero", prompts=40, gain=0.1)}
     said = in_words(**unproved, against="predicting the mean", low=-0.1)
     assert said.startswith("On 40 prompts that it has not learnt from, the squared error of the new model is 15.4 %")
     assert said.endswith("if it is really that much better, about 27 prompts would show it.")

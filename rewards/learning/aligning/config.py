@@ -14,18 +14,17 @@ from typing import Any
 from rewards.learning.config import (
     AUTO,
     DEVICES,
-    LARGEST_WEIGHT,
-    MOST,
-    MOST_WEIGHTS,
     PRECISIONS,
     SCHEDULES,
+    UPPER_BOUNDS,
     BadConfig,
-    require_at_most,
     require_bounded,
     require_not_negative,
     require_one_of,
     require_positive,
+    require_weights,
 )
+from rewards.learning.refusals import gettext_noop
 
 SFT, STEERLM, DPO, DPO_1D, DPO_2D = "sft", "steerlm", "dpo", "dpo_1d", "dpo_2d"
 METHODS = (SFT, STEERLM, DPO, DPO_1D, DPO_2D)
@@ -33,12 +32,12 @@ IMITATING = (SFT, STEERLM)
 """Methods that raise the likelihood of a response, and compare nothing."""
 BY_SEGMENT = (DPO_1D, DPO_2D)
 INVERTED, IDENTITY = "inverted", "identity"
-PLACES = ("policy", "reference", "data", "held_out_data", "reference_folder")
+PATH_SETTINGS = ("policy", "reference", "data", "held_out_data", "reference_folder")
 """Settings that say where files lie. What is in the files counts instead, by its hash."""
-WHERE = (*PLACES, "device", "threads", "processes", "micro_tokens", "samples", "sample_tokens")
+MACHINE_SETTINGS = (*PATH_SETTINGS, "device", "threads", "processes", "micro_tokens", "samples", "sample_tokens")
 """Settings that do not change the trained weights, but by rounding."""
-MOST_OF_ALIGNING: Mapping[str, float] = types.MappingProxyType(
-    {**MOST, "beta": 1e6, "levels": 100, "samples": 10_000, "sample_tokens": 2**17}
+ALIGNING_BOUNDS: Mapping[str, float] = types.MappingProxyType(
+    {**UPPER_BOUNDS, "beta": 1e6, "levels": 100, "samples": 10_000, "sample_tokens": 2**17}
 )
 
 
@@ -96,42 +95,46 @@ class AlignConfig:
         require_positive(self, "sample_tokens")
         require_not_negative(self, "seed", "epochs", "max_steps", "micro_tokens", "weight_decay", "warmup_steps")
         require_not_negative(self, "lora_rank", "samples", "threads", "processes", "held_out_share")
-        require_bounded(self, MOST_OF_ALIGNING)
+        require_bounded(self, ALIGNING_BOUNDS)
         if self.levels < 2:
-            raise BadConfig(f"levels must be at least 2, not {self.levels}")
+            raise BadConfig("%(name)s must be at least 2, not %(given)s", name="levels", given=self.levels)
         if self.held_out_share >= 1:
-            raise BadConfig(f"held_out_share must be less than 1, not {self.held_out_share}: 0 trains on every prompt")
+            fault = gettext_noop("%(name)s must be less than 1, not %(given)s: 0 trains on every prompt")
+            raise BadConfig(fault, name="held_out_share", given=self.held_out_share)
         _require_weights(self.aspect_weights)
         _require_requested(self.requested, self.method, self.levels)
 
 
 def _require_weights(weights: Mapping[str, float]) -> None:
-    require_at_most("the number of aspect_weights", len(weights), MOST_WEIGHTS)
-    for name, weight in weights.items():
-        require_at_most(f"the size of {name} in aspect_weights", weight, LARGEST_WEIGHT)
+    require_weights("aspect_weights", weights)
+    for aspect, weight in weights.items():
         if weight < 0:
-            raise BadConfig(f"{name} in aspect_weights must not be negative, not {weight}")
+            fault = gettext_noop("%(aspect)s in %(name)s must not be negative, not %(given)s")
+            raise BadConfig(fault, name="aspect_weights", aspect=aspect, given=weight)
     if weights and not sum(weights.values()):
-        raise BadConfig("aspect_weights must not all be 0: name the aspects that count")
+        fault = gettext_noop("%(name)s must not all be 0: name the aspects that count")
+        raise BadConfig(fault, name="aspect_weights")
 
 
 def _require_requested(requested: Mapping[str, float], method: str, levels: int) -> None:
     if requested and method != STEERLM:
-        raise BadConfig(f"requested is for the method steerlm: {method} asks for no levels")
-    for name, level in requested.items():
+        fault = gettext_noop("%(name)s is for the method steerlm: %(method)s asks for no levels")
+        raise BadConfig(fault, name="requested", method=method)
+    for attribute, level in requested.items():
         if level not in range(levels):
-            raise BadConfig(f"{name} in requested must be a whole number from 0 to {levels - 1}, not {level:g}")
+            fault = gettext_noop("%(attribute)s in %(name)s must be a whole number from 0 to %(most)s, not %(given)s")
+            raise BadConfig(fault, name="requested", attribute=attribute, most=levels - 1, given=level)
 
 
 def setting_hash(config: AlignConfig, **contents: str) -> str:
     """Returns a hash of every setting that shapes the policy, and of the contents of the files by their hashes."""
-    values = {name: value for name, value in dataclasses.asdict(config).items() if name not in WHERE}
+    values = {name: value for name, value in dataclasses.asdict(config).items() if name not in MACHINE_SETTINGS}
     return hashlib.sha256(json.dumps([values, contents], sort_keys=True).encode()).hexdigest()
 
 
 def public_settings(config: AlignConfig) -> dict[str, Any]:
     """Returns the settings with the names of models, but without the places of files."""
-    settings = {name: value for name, value in dataclasses.asdict(config).items() if name not in PLACES}
+    settings = {name: value for name, value in dataclasses.asdict(config).items() if name not in PATH_SETTINGS}
     return {**settings, "policy": _model_name(config.policy), "reference": _model_name(config.reference)}
 
 

@@ -11,6 +11,7 @@ from annotator.refusals import Refusal
 from rewards import runs
 from rewards.models import ACTIVE_STATES, RunState, TrainingRun
 from rewards.new_labels import unchanged_since
+from rewards.reasons import in_english
 
 POLL_SECONDS = 1.0
 
@@ -48,4 +49,4 @@ class Command(BaseCommand):
             raise CommandError(f"Run {run.pk} {run.state}: {run.error}")
         verdict = run.verdict
         interval = f"[{verdict['low']:.3f}, {verdict['high']:.3f}]"
-        self.stdout.write(f"{verdict['reason']} Gain {verdict['gain']:.3f} {interval}")
+        self.stdout.write(f"{in_english(verdict['reason'])} Gain {verdict['gain']:.3f} {interval}")

@@ -13,6 +13,8 @@ from django.db import connection
 from pytest_django import DjangoDbBlocker
 
 from annotator.models import Annotation, AuditEntry, Consensus, Label, Membership, Project, Task, User, Webhook
+from rewards.models import TrainingRun
+from rewards.reasons import in_words
 
 DUMP = Path(__file__).with_name("6be395a0.sql.gz")
 # The tables of the audit's months are named after the month in which a database was made.
@@ -46,6 +48,12 @@ SCHEMA = {
     """,
     "sequences": f"SELECT c.relname FROM pg_class c WHERE {OURS} AND c.relkind = 'S'",
 }
+RUN = """
+INSERT INTO rewards_trainingrun (project_id, kind, state, reason, config, config_hash, code_version, seed, attempt,
+    worker, progress, losses, metrics, verdict, error, log, created_at)
+SELECT min(id), 'reward', 'failed', 'requested by "carol"', '{}', '', '', 0, 0, '', '{}', '[]', '{}', '{}', '', '',
+    now() FROM annotator_project
+"""
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -88,7 +96,10 @@ def restored(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Itera
 def test_a_database_of_before_becomes_a_present_one_with_its_rows(restored: str) -> None:
     present = schema()
     with connected_to(restored):
+        with connection.cursor() as cursor:
+            cursor.execute(RUN)
         call_command("migrate", verbosity=0)
+        assert in_words(TrainingRun.objects.get().reason) == 'requested by "carol"'
         assert {name: rows ^ present[name] for name, rows in schema().items()} == {name: set() for name in SCHEMA}
         assert set(User.objects.values_list("username", flat=True)) == {"alice", "bob", "carol", "erin", "odd"}
         assert set(Project.objects.values_list("slug", flat=True)) == {"talk", "chat"}

@@ -9,7 +9,7 @@ from typing import Any
 from annotator.models import Project
 from annotator.storage import artifacts
 from rewards.models import Policy, RewardModel, RunKind, RunState, Snapshot, TrainingRun
-from rewards.policies import offer_reasons
+from rewards.reasons import coded
 from tests.rewards.scored import make_model
 
 Row = dict[str, Any]
@@ -108,5 +108,5 @@ def make_policy(project: Project, **fields: Any) -> Policy:
         project=project, kind=RunKind.POLICY, state=RunState.DONE, reason="a test", config=config
     )
     given = {"base": "small", "method": "dpo", "path": "runs/none/policy", "artifact_hash": "c0ffee", "manifest": {}}
-    reason = {"reason": offer_reasons.NO_CHAMPION, "version": run.pk}
+    reason = {"reason": coded("no_champion"), "version": run.pk}
     return Policy.objects.create(project=project, run=run, **given | reason | fields)

@@ -24,6 +24,7 @@ from rewards.learning.aligning.answering import answer
 from rewards.learning.train import train
 from rewards.models import Policy, RewardModel, RunState, Snapshot, TrainingRun
 from rewards.policies import alignment, judging, policy_runs, registry
+from rewards.reasons import in_words
 from tests.celery_workers import wait_for, worker
 from tests.rewards.learning.aligning.builders import TEMPLATE
 from tests.rewards.learning.builders import make_run
@@ -137,7 +138,7 @@ def test_without_a_champion_the_policy_stays_a_candidate_and_says_why(
     del stages["answer"]
     policy = aligned(project, make_snapshot(project)).policy
     assert (policy.state, policy.judge, policy.judgement) == (Policy.State.CANDIDATE, None, {})
-    assert "the project has no champion yet" in policy.reason
+    assert "the project has no champion yet" in in_words(policy.reason)
 
 
 def test_prompts_that_the_champion_has_learnt_judge_nobody(project: Project, stages: dict[str, Stage]) -> None:
@@ -148,7 +149,7 @@ def test_prompts_that_the_champion_has_learnt_judge_nobody(project: Project, sta
     assert len(judging.held_out_prompts(snapshot, champion)) == 2
     policy = aligned(project, snapshot).policy
     assert policy.state == Policy.State.CANDIDATE
-    assert "only 2 held-out prompts are new to the champion too" in policy.reason
+    assert "only 2 held-out prompts are new to the champion too" in in_words(policy.reason)
 
 
 def test_a_champion_of_which_nobody_knows_what_it_has_learnt_judges_nobody(project: Project) -> None:

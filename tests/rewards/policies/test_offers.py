@@ -11,9 +11,10 @@ from django.utils import timezone
 from annotator.models import AuditEntry, Project
 from rewards.champions import ConfirmationNeeded
 from rewards.models import Policy, Snapshot
-from rewards.policies import offer_reasons, offers
+from rewards.policies import offers
 from rewards.policies.judging import figures
 from rewards.promotion import FilesErased
+from rewards.reasons import coded, in_words
 from tests.builders import NOW
 from tests.rewards.policies.snapshots import make_policy, make_snapshot
 
@@ -35,12 +36,12 @@ def judgement(rate: float, low: float, **more: Any) -> Mapping[str, Any]:
 def test_a_policy_is_offered_if_its_interval_lies_above_a_draw(rate: float, low: float, state: str, says: str) -> None:
     decision = offers.decide(judgement(rate, low))
     assert decision.state == state
-    assert says in decision.reason
+    assert says in in_words(decision.reason)
 
 
 def test_a_policy_that_answers_as_its_base_does_is_told_so() -> None:
     decision = offers.decide(judgement(0.5, 0.5, ties=80))
-    assert (decision.state, decision.reason) == ("refused", offer_reasons.SAME % {"prompts": 80})
+    assert (decision.state, decision.reason) == ("refused", coded("same_answers", prompts=80))
 
 
 def test_without_an_interval_nothing_is_offered() -> None:
@@ -49,7 +50,7 @@ def test_without_an_interval_nothing_is_offered() -> None:
 
 def test_rewards_that_are_no_numbers_offer_nothing() -> None:
     decision = offers.decide(judgement(1.0, 0.9, reward={"policy": float("nan"), "base": 1.0}))
-    assert (decision.state, decision.reason) == ("refused", offer_reasons.NOT_NUMBERS)
+    assert (decision.state, decision.reason) == ("refused", coded("rewards_not_numbers"))
 
 
 def test_figures_are_those_computed_by_hand() -> None:
@@ -71,7 +72,7 @@ def test_an_offer_by_hand_needs_a_yes_and_is_audited(project: Project) -> None:
     offered = offers.offer(policy, confirmed=True, now=NOW)
     assert (offered.state, offered.offered_at) == (Policy.State.OFFERED, NOW)
     entry = AuditEntry.objects.get(action="policy.offered")
-    assert entry.details == {"overruled": offer_reasons.NO_CHAMPION}
+    assert entry.details == {"overruled": in_words(coded("no_champion"))}
     with pytest.raises(offers.OfferedAlready):
         offers.offer(policy, confirmed=True, now=NOW)
 

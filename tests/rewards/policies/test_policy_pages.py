@@ -11,14 +11,15 @@ from annotator.background import heartbeats
 from annotator.background.heartbeats import QueueHealth
 from annotator.models import Project
 from rewards.models import Policy, RunKind, RunState, TrainingRun
-from rewards.policies import offer_reasons, policy_report
+from rewards.policies import policy_report
+from rewards.reasons import coded
 from tests.builders import NOW, imported, label_row
 from tests.conftest import Cast
 from tests.rewards.policies.snapshots import JUDGEMENT, make_policy, make_snapshot
 from tests.rewards.scored import make_model
 
 pytestmark = pytest.mark.django_db
-WORDS = {"prompts": 80, "rate": "64.0", "low": "53.1"}
+WORDS = {"prompts": 80, "rate": 64.0, "low": 53.1}
 FORM = {
     "policy": "small",
     "method": "dpo",
@@ -51,7 +52,7 @@ def text(client: Client, address: str, status: int = 200) -> str:
 
 def offered_policy(project: Project, **fields: Any) -> Policy:
     given = {"state": Policy.State.OFFERED, "offered_at": NOW, "judgement": JUDGEMENT}
-    return make_policy(project, **{**given, "reason": offer_reasons.BETTER % WORDS, **fields})
+    return make_policy(project, **{**given, "reason": coded("better_answers", **WORDS), **fields})
 
 
 def test_the_list_shows_each_policy_s_state_and_its_win_rate_with_the_interval(carol: Client, project: Project) -> None:
@@ -81,7 +82,7 @@ def test_a_policy_says_why_it_is_offered_and_where_it_comes_from(carol: Client, 
 
 
 def test_reasons_are_said_in_german(carol: Client, project: Project, german: dict[str, str]) -> None:
-    policy = offered_policy(project, reason=offer_reasons.BY_HAND % {"before": offer_reasons.MAY_BE_CHANCE % WORDS})
+    policy = offered_policy(project, reason=coded("by_hand", before=coded("may_be_chance", **WORDS)))
     answer = carol.get(f"/projects/talk/models/policies/{policy.pk}/", headers=german)
     assert "Von Hand angeboten. Abgelehnt: Bei 80 Prompts" in " ".join(answer.content.decode().split())
 

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy
 from annotator.annotation import ResponseRating, Submission, asks_for_ranking, safety_errors, written_fault
 from annotator.forms.language_field import LanguageField
 from annotator.forms.ranking import Place, places, rank_field, rank_name, ranking, refuse_unranked
-from annotator.forms.segments import SegmentTable
+from annotator.forms.segments import SegmentTable, rating_table
 from annotator.limits import LONGEST_EDIT, LONGEST_JUSTIFICATION
 from annotator.models import LONGEST_ACTIVE_SECONDS, NEITHER_VALID, TIE, Attribute, Project, Response, UnsafeCategory
 
@@ -81,7 +81,7 @@ class RatingForm(forms.Form):
             return []
         values = self.data if self.is_bound else self.initial
         return [
-            SegmentTable(letter, response, aspects, values, refuses=self.is_bound)
+            rating_table(letter, response, aspects, values, refuses=self.is_bound)
             for letter, response in zip(ascii_uppercase, self.responses, strict=False)
         ]
 
@@ -213,7 +213,7 @@ class RatingForm(forms.Form):
             edit=data.get(f"written-edit-{response.public_id}", ""),
             edit_summary=data.get(f"written-summary-{response.public_id}", ""),
             segments=table.scores() if table else (),
-            cut=table.own_cut() if table else (),
+            cut=table.changed_cut() if table else (),
             comments=table.comments() if table else (),
         )
 

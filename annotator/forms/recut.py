@@ -7,7 +7,8 @@ from django.utils.translation import gettext as _
 
 from annotator.annotation import require_room
 from annotator.forms.rating import RatingForm
-from annotator.forms.segments import SegmentTable, cut_value
+from annotator.forms.segment_cells import cell_name, cut_value, place_of
+from annotator.forms.segments import SegmentTable
 from annotator.segmenting import CannotRecut, Range, joined, split
 
 _KINDS = ("comment", "quote")
@@ -66,11 +67,13 @@ def _renamed(
     result[table.cut_name] = cut_value(cut)
     for index, old in enumerate(sources):
         for aspect in table.aspects:
-            given = {str(values.get(f"seg-{number}-{place}-{aspect.key}") or "") for place in old}
-            result[f"seg-{number}-{index}-{aspect.key}"] = given.pop() if len(given) == 1 else ""
+            given = {str(values.get(cell_name(place_of(number, place), aspect.key)) or "") for place in old}
+            result[cell_name(place_of(number, index), aspect.key)] = given.pop() if len(given) == 1 else ""
         # A divided segment's comment stays with its first part.
         if index == 0 or sources[index - 1] != old:
             for kind in _KINDS:
-                texts = [str(values.get(f"{kind}-{number}-{place}") or "") for place in old]
-                result[f"{kind}-{number}-{index}"] = "\n".join(filter(None, texts if kind == "comment" else texts[:1]))
+                texts = [str(values.get(f"{kind}-{place_of(number, place)}") or "") for place in old]
+                result[f"{kind}-{place_of(number, index)}"] = "\n".join(
+                    filter(None, texts if kind == "comment" else texts[:1])
+                )
     return result

@@ -11,11 +11,11 @@ from annotator.annotation import asks_for_ranking
 from annotator.consensus import half_up
 from annotator.forms.ranking import Place, filled_ranks, places, rank_field, rank_name, ranking, refuse_unranked
 from annotator.forms.rating import likert, preference_field
-from annotator.forms.segments import SegmentTable, filled_segments
+from annotator.forms.segment_cells import filled_segments
+from annotator.forms.segments import SegmentTable
 from annotator.limits import LONGEST_NOTE
 from annotator.models import Adjudication, Label, Project, Response, Verdict
 from annotator.models.public_ids import response_number
-from annotator.review.segment_sheets import SegmentSheet
 from annotator.segmenting import Range, ranges
 
 
@@ -53,16 +53,13 @@ class AdjudicationForm(forms.Form):
         project: Project,
         responses: list[Response],
         *args: Any,
-        said: Sequence[SegmentSheet] = (),
+        tables: Sequence[SegmentTable] = (),
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self.responses, self.attributes = responses, project.attributes_for()
         values = self.data if self.is_bound else self.initial
-        self.tables = [
-            SegmentTable(letter, response, project.aspects(), values, said=sheet)
-            for letter, response, sheet in zip(ascii_uppercase, responses, said, strict=False)
-        ]
+        self.tables = [table.with_answers(values) for table in tables]
         for letter, response in zip(ascii_uppercase, responses, strict=False):
             for attribute in self.attributes:
                 self.fields[f"{attribute.key}-{response.public_id}"] = likert(attribute, letter)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from annotator.annotation import by_position
 from annotator.forms.ranking import filled_ranks
-from annotator.forms.segments import filled_segments
+from annotator.forms.segment_cells import filled_segments
 from annotator.models import Annotation, Rating
 from annotator.models.public_ids import response_number
 from annotator.segmenting import ranges

@@ -1,64 +1,70 @@
-"""The table in which the segments of a response are rated: a row for each segment, a cell for each aspect.
+"""The table of a response's segments: a row for each segment, a cell for each aspect.
 
-A cell is a text box for one digit: levels count from 1 on the page, and from 0 in the data. A dash stands for an aspect
-that does not apply. The cells are no fields of Django's: there may be a thousand of them.
+`rating_table` is for those who rate, `review_tables` for those who compare ratings, `practice_table` for those who see
+their own answers beside the experts'. The cells are no fields of Django's: there may be a thousand of them.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from textwrap import dedent
 from typing import Any
 
 from django.utils.translation import gettext as _
 
-from annotator.limits import LONGEST_QUOTE
-from annotator.models import Attribute, Label, Response
-from annotator.review.segment_sheets import OTHERWISE, SegmentSheet
-from annotator.segmenting import NotAPartition, Range, partition, ranges
+from annotator.forms.segment_cells import (
+    cell_name,
+    cut_in,
+    cut_name,
+    cut_value,
+    is_answer,
+    place_of,
+    quoted,
+    score_in,
+    value_of,
+)
+from annotator.models import Attribute, ExpertRating, Label, Project, QualificationAnswer, Rating, Response
+from annotator.review.rating_sheets import Rater, Reviewed, Sheet
+from annotator.segmenting import Range, carried, finest_common_cut, ranges
 
-DOES_NOT_APPLY = "–"
-_DASHES = {DOES_NOT_APPLY, "-", "x", "X"}
+OTHER_CUT = -1
+"""In place of a score where none of the rater's segments contains this one."""
+Scores = Sequence[Sequence[int | None]]
+"""[segments][aspects]"""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The answer about one aspect of one segment, as it was typed, and whether it is refused.
+    """One aspect of one segment: the answer as it was typed, and whether it is refused.
 
-    `said` are the raters' levels, for a reviewer, and `disputed` says that they lie too far apart. `agreed` is that of
-    the label.
+    `rater_levels` are what others said, `disputed` that it lies too far apart, and `label_level` that of the label.
     """
 
     aspect: Attribute
-    name: str
-    value: str
-    refused: bool
-    said: str = ""
+    name: str = ""
+    value: str = ""
+    refused: bool = False
+    rater_levels: str = ""
     disputed: bool = False
-    agreed: str = ""
-
-    @property
-    def levels(self) -> int:
-        return len(self.aspect.levels)
+    label_level: str = ""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One segment with its text, its cells and its comment. `shown` is the text without its block's indentation.
+    """One segment with its cells. `place` names it in the form, whose comment and quote the reader writes.
 
-    `expected` is the level that a model expects, over all aspects, of `highest`.
+    `remarks` are the raters' comments: a rater's number, the characters that it is about, and its text. `expected` is
+    the level that a model expects over all aspects.
     """
 
     number: int
+    place: str
+    segment: Range
     text: str
     cells: Sequence[Cell]
-    comment_name: str
-    comment: str
-    quote_name: str
-    quote: str
-    comments: Sequence[tuple[int, str, str]] = ()
+    comment: str = ""
+    quote: str = ""
+    remarks: Sequence[tuple[int, str, str]] = ()
     expected: float | None = None
-    highest: int = 0
 
     @property
     def disputed(self) -> bool:
@@ -66,119 +72,64 @@ class Row:
 
     @property
     def shown(self) -> str:
+        """The text without its block's indentation."""
         return dedent(self.text.strip("\n"))
 
 
+@dataclass(frozen=True)
 class SegmentTable:
-    """The table of one response, filled from a form's values by name.
+    """The table of one response. Those who rate may comment and change the cut: `own_cut` is theirs, if they did."""
 
-    `said` is what raters said of its segments, for a reviewer, whose table has no comments of its own.
-    """
-
-    def __init__(
-        self,
-        letter: str,
-        response: Response,
-        aspects: Sequence[Attribute],
-        values: Mapping[str, Any],
-        *,
-        refuses: bool = False,
-        said: SegmentSheet | None = None,
-        expected: Sequence[Sequence[float | None]] = (),
-        label: Label | None = None,
-    ) -> None:
-        self.letter, self.response, self.aspects, self.said = letter, response, aspects, said
-        self._values, self._refuses, self._expected, self._label = values, refuses, expected, label
+    letter: str
+    response: Response
+    aspects: Sequence[Attribute]
+    rows: Sequence[Row]
+    rates: bool = False
+    own_cut: Sequence[Range] = ()
 
     @property
     def id(self) -> str:
         return f"segments-{self.letter}"
 
     @property
-    def cut_name(self) -> str:
-        return f"cut-{self.response.public_id}"
-
-    @cached_property
     def cut(self) -> tuple[Range, ...]:
-        """The segments: those of the form, where the annotator has changed them, or else the response's own."""
-        return self._own_cut() or (tuple(self.said.cut) if self.said else ranges(self.response.segments))
+        return tuple(row.segment for row in self.rows)
 
-    def _own_cut(self) -> tuple[Range, ...]:
-        given = self._text(self.cut_name)
-        if not given:
-            return ()
-        try:
-            ends = [int(end) for end in given.split(",")]
-            return partition(self.response.text, list(zip([0, *ends], ends, strict=False)))
-        except (ValueError, NotAPartition):
-            return ()  # changed by hand: the response's own segments are rated instead
+    @property
+    def cut_name(self) -> str:
+        return cut_name(self.response.public_id)
 
     @property
     def cut_value(self) -> str:
-        return cut_value(self._own_cut())
+        return cut_value(self.own_cut)
 
-    @cached_property
-    def rows(self) -> list[Row]:
-        return [self._row(index, segment) for index, segment in enumerate(self.cut)]
-
-    def _row(self, index: int, segment: Range) -> Row:
-        comment, quote = f"comment-{self._place(index)}", f"quote-{self._place(index)}"
-        return Row(
-            index + 1,
-            segment.of(self.response.text),
-            [self._cell(index, place) for place in range(len(self.aspects))],
-            comment,
-            self._text(comment),
-            quote,
-            self._text(quote),
-            self.said.comments[index] if self.said else (),
-            self._level_expected(index),
-            max(len(aspect.levels) for aspect in self.aspects),
-        )
-
-    def _level_expected(self, index: int) -> float | None:
-        if len(self._expected) != len(self.cut):
-            return None
-        scores = [score for score in self._expected[index] if score is not None]
-        return 1 + sum(scores) / len(scores) if scores else None
-
-    def _cell(self, index: int, place: int) -> Cell:
-        aspect = self.aspects[place]
-        name = f"seg-{self._place(index)}-{aspect.key}"
-        value = self._text(name).strip()
-        is_refused = self._refuses and not _is_answer(value, aspect)
-        if self.said is None:
-            return Cell(aspect, name, value, is_refused)
-        said = self.said.scores[index][place]
-        return Cell(aspect, name, value, is_refused, _levels(said.scores), said.wide, self._agreed(index, aspect.key))
-
-    def _agreed(self, index: int, aspect: str) -> str:
-        """Returns the level of the label; empty where it has none of these segments."""
-        label = self._label
-        if label is None or label.segment_scores is None or aspect not in label.aspects:
-            return ""
-        if ranges(label.cut or self.response.segments) != self.cut:
-            return ""
-        return _levels([label.segment_scores[index][label.aspects.index(aspect)]])
-
-    def _place(self, index: int) -> str:
-        return f"{self.response.public_id}-{index}"
-
-    def _text(self, name: str) -> str:
-        return str(self._values.get(name) or "")
+    @property
+    def highest(self) -> int:
+        return max(len(aspect.levels) for aspect in self.aspects)
 
     @property
     def asked(self) -> int:
-        return len(self.cut) * len(self.aspects)
+        return len(self.rows) * len(self.aspects)
 
     @property
     def answered(self) -> int:
         return sum(bool(cell.value) for row in self.rows for cell in row.cells)
 
+    def with_answers(self, values: Mapping[str, Any], *, refuses: bool = False) -> "SegmentTable":
+        """Returns the table with a form's values in its cells; `refuses` marks those that are no answers."""
+
+        def filled(row: Row, cell: Cell) -> Cell:
+            name = cell_name(row.place, cell.aspect.key)
+            value = _text(values, name).strip()
+            return replace(cell, name=name, value=value, refused=refuses and not is_answer(value, cell.aspect))
+
+        rows = [replace(row, cells=[filled(row, cell) for cell in row.cells]) for row in self.rows]
+        return replace(self, rows=rows)
+
     def fault(self) -> str:
         """Returns what is wrong with the answers; empty if nothing is."""
         every = ((row.number, cell) for row in self.rows for cell in row.cells)
-        refused = [(number, cell) for number, cell in every if not _is_answer(cell.value, cell.aspect)]
+        refused = [(number, cell) for number, cell in every if not is_answer(cell.value, cell.aspect)]
         if not refused:
             return ""
         number, first = refused[0]
@@ -187,7 +138,7 @@ class SegmentTable:
             "count": len(refused),
             "number": number,
             "aspect": first.aspect.shown_name,
-            "levels": first.levels,
+            "levels": len(first.aspect.levels),
         }
         if first.value:
             text = _("Response %(letter)s, segment %(number)s, %(aspect)s: type a digit up to %(levels)s, or a dash.")
@@ -200,71 +151,177 @@ class SegmentTable:
 
     def scores(self) -> tuple[Mapping[str, int | None], ...]:
         """Returns the answers of a table without a fault, from 0, and None where an aspect does not apply."""
-        return tuple({cell.aspect.key: _score(cell.value) for cell in row.cells} for row in self.rows)
+        return tuple({cell.aspect.key: score_in(cell.value) for cell in row.cells} for row in self.rows)
 
-    def own_cut(self) -> tuple[tuple[int, int], ...]:
-        """Returns the annotator's own segments; none where they are the response's."""
-        own = self._own_cut()
+    def changed_cut(self) -> tuple[tuple[int, int], ...]:
+        """Returns the reader's own segments; none where they are the response's."""
+        own = tuple(self.own_cut)
         return () if own == ranges(self.response.segments) else tuple((start, end) for start, end in own)
 
     def comments(self) -> tuple[tuple[int, int, str], ...]:
         """Returns the comments with their places: that of the quoted text, or else the segment."""
         return tuple(
-            (*_place_of(row.quote, segment, self.response.text), row.comment.strip())
-            for row, segment in zip(self.rows, self.cut, strict=True)
+            (*quoted(row.quote, row.segment, self.response.text), row.comment.strip())
+            for row in self.rows
             if row.comment.strip()
         )
 
 
-def cut_value(cut: Sequence[Range]) -> str:
-    """Returns segments as the form holds them: the ends of all of them."""
-    return ",".join(str(end) for _start, end in cut)
+def _text(values: Mapping[str, Any], name: str) -> str:
+    return str(values.get(name) or "")
+
+
+def rating_table(
+    letter: str, response: Response, aspects: Sequence[Attribute], values: Mapping[str, Any], *, refuses: bool = False
+) -> SegmentTable:
+    """Returns the table of somebody who rates, filled from a form's values by name."""
+    own = cut_in(_text(values, cut_name(response.public_id)), response.text)
+    rows = []
+    for index, segment in enumerate(own or ranges(response.segments)):
+        row = _row(response, index, segment, [Cell(aspect) for aspect in aspects])
+        comment, quote = (_text(values, f"{kind}-{row.place}") for kind in ("comment", "quote"))
+        rows.append(replace(row, comment=comment, quote=quote))
+    return SegmentTable(letter, response, aspects, rows, rates=True, own_cut=own).with_answers(values, refuses=refuses)
+
+
+def _row(response: Response, index: int, segment: Range, cells: Sequence[Cell]) -> Row:
+    return Row(index + 1, place_of(response.public_id, index), segment, segment.of(response.text), cells)
+
+
+def practice_table(
+    letter: str, response: Response, aspects: Sequence[Attribute], mine: QualificationAnswer
+) -> SegmentTable | None:
+    """Returns the levels of a practice task's answer, each followed by the experts'; None where there are none."""
+    experts: ExpertRating = response.expert_rating
+    if mine.segment_scores is None or experts.segment_scores is None:
+        return None
+
+    def cell(aspect: Attribute, own: Sequence[int | None], theirs: Sequence[int | None]) -> Cell:
+        pair = [_score(aspect.key, mine.aspects, own), _score(aspect.key, experts.aspects, theirs)]
+        return Cell(aspect, rater_levels=_levels(pair), disputed=pair[0] != pair[1])
+
+    pairs = zip(ranges(response.segments), mine.segment_scores, experts.segment_scores, strict=True)
+    rows = [
+        _row(response, index, segment, [cell(aspect, own, theirs) for aspect in aspects])
+        for index, (segment, own, theirs) in enumerate(pairs)
+    ]
+    return SegmentTable(letter, response, aspects, rows)
+
+
+def _score(aspect: str, aspects: Sequence[str], row: Sequence[int | None]) -> int | None:
+    return row[aspects.index(aspect)] if aspect in aspects else None
 
 
 def _levels(scores: Sequence[int | None]) -> str:
-    """Returns the levels of all raters in their order."""
-    signs = {None: DOES_NOT_APPLY, OTHERWISE: "…"}
-    return " ".join(signs.get(score) or str((score or 0) + 1) for score in scores)
+    return " ".join("…" if score == OTHER_CUT else value_of(score) for score in scores)
 
 
-def filled_segments(
-    number: int,
-    aspects: Sequence[str],
-    scores: Sequence[Sequence[int | None]],
+# What all raters said --------------------------------------------------------------------------------------
+
+
+def review_tables(
+    shown: Reviewed,
+    project: Project,
     *,
-    cut: Sequence[Range] = (),
-    own: bool = False,
-    comments: Sequence[Sequence[Any]] = (),
-    text: str = "",
-) -> dict[str, str]:
-    """Returns values of the form from stored scores [segments][aspects] of the response with this public number."""
-    values = {
-        f"seg-{number}-{index}-{aspect}": DOES_NOT_APPLY if score is None else str(score + 1)
-        for index, row in enumerate(scores)
-        for aspect, score in zip(aspects, row, strict=True)
-    }
-    if own:
-        values[f"cut-{number}"] = cut_value(cut)
-    for start, end, words in comments:
-        index = next((index for index, segment in enumerate(cut) if segment.start <= start < segment.end), 0)
-        values[f"comment-{number}-{index}"] = words
-        if cut and (start, end) != cut[index]:
-            values[f"quote-{number}-{index}"] = text[start:end]
-    return values
+    finest: bool,
+    labels: Mapping[int, Label] = {},
+    expected: Mapping[int, Sequence[Sequence[float | None]]] = {},
+) -> list[SegmentTable]:
+    """Returns each response's table with the levels of all raters; none where no segments are rated, or cut yet.
+
+    It has the response's own segments, or the `finest` common cut of all its raters. By its own segments, a rater who
+    has cut the response in another way has the scores of that segment of theirs which contains the response's. `labels`
+    and the scores that a model `expected` are by response.
+    """
+    if not project.aspects() or any(sheet.response.segments is None for sheet in shown.sheets):
+        return []
+    return [
+        _review_table(sheet, shown, project, finest, labels.get(sheet.response.pk), expected.get(sheet.response.pk, ()))
+        for sheet in shown.sheets
+    ]
 
 
-def _is_answer(value: str, aspect: Attribute) -> bool:
-    if value in _DASHES:
-        return True
-    return len(value) == 1 and value.isascii() and value.isdigit() and 1 <= int(value) <= len(aspect.levels)
+def _review_table(
+    sheet: Sheet,
+    shown: Reviewed,
+    project: Project,
+    finest: bool,
+    label: Label | None,
+    expected: Sequence[Sequence[float | None]],
+) -> SegmentTable:
+    response, aspects, own = sheet.response, project.aspects(), ranges(sheet.response.segments)
+    rated = [
+        (rater, rating if rating and rating.segment_scores is not None else None)
+        for rater, rating in zip(shown.raters, sheet.ratings, strict=True)
+    ]
+    others = [ranges(rating.cut) for _rater, rating in rated if rating and rating.cut]
+    cut = finest_common_cut([own, *others]) if finest and others else own
+    keys = [aspect.key for aspect in aspects]
+    said = [_scores(rating, rater.annotation.aspects, keys, own, cut) if rating else None for rater, rating in rated]
+    agreed = _label_scores(label, keys, cut, response)
+
+    def cell(index: int, place: int) -> Cell:
+        scores = [of_rater[index][place] if of_rater else None for of_rater in said]
+        known = [(rater, score) for (rater, _rating), score in zip(rated, scores, strict=True) if score is not None]
+        counting = [score for rater, score in known if rater.counts and score != OTHER_CUT]
+        return Cell(
+            aspects[place],
+            rater_levels=_levels(scores),
+            disputed=bool(counting) and max(counting) - min(counting) > project.drop_above,
+            label_level=agreed[index][place] if agreed else "",
+        )
+
+    rows = [
+        replace(
+            _row(response, index, segment, [cell(index, place) for place in range(len(aspects))]),
+            remarks=_remarks(segment, response, rated),
+            expected=_mean_level(expected[index]) if len(expected) == len(cut) else None,
+        )
+        for index, segment in enumerate(cut)
+    ]
+    return SegmentTable(sheet.letter, response, aspects, rows)
 
 
-def _score(value: str) -> int | None:
-    return None if value in _DASHES else int(value) - 1
+def _mean_level(scores: Sequence[float | None]) -> float | None:
+    known = [score for score in scores if score is not None]
+    return 1 + sum(known) / len(known) if known else None
 
 
-def _place_of(quote: str, segment: Range, text: str) -> tuple[int, int]:
-    """Returns the characters that a comment is about. A quote is as it was shown, which may not be the source."""
-    words = quote.strip()[:LONGEST_QUOTE]
-    at = text.find(words, segment.start, segment.end) if words else -1
-    return (at, at + len(words)) if at >= 0 else (segment.start, segment.end)
+def _label_scores(
+    label: Label | None, aspects: Sequence[str], cut: Sequence[Range], response: Response
+) -> list[list[str]]:
+    """Returns the levels of the label; none where it has other segments."""
+    if label is None or label.segment_scores is None or ranges(label.cut or response.segments) != cut:
+        return []
+    return [
+        [value_of(row[label.aspects.index(aspect)]) if aspect in label.aspects else "" for aspect in aspects]
+        for row in label.segment_scores
+    ]
+
+
+def _scores(
+    rating: Rating, rated_by: Sequence[str], aspects: Sequence[str], own: Sequence[Range], cut: Sequence[Range]
+) -> Scores:
+    rows = [[_score(aspect, rated_by, row) for aspect in aspects] for row in rating.segment_scores or ()]
+    theirs = ranges(rating.cut) if rating.cut else own
+    if theirs == cut:
+        return rows
+    if cut != own:
+        return carried(rows, theirs, onto=cut)
+    containing = [
+        next((index for index, one in enumerate(theirs) if one.start <= segment.start and segment.end <= one.end), None)
+        for segment in own
+    ]
+    return [[OTHER_CUT] * len(aspects) if index is None else rows[index] for index in containing]
+
+
+def _remarks(
+    segment: Range, response: Response, rated: Sequence[tuple[Rater, Rating | None]]
+) -> list[tuple[int, str, str]]:
+    return [
+        (rater.number, "" if (start, end) == segment else response.text[start:end], text)
+        for rater, rating in rated
+        if rating
+        for start, end, text in rating.comments
+        if segment.start <= start < segment.end
+    ]

@@ -55,17 +55,23 @@ class Rater:
 class Row:
     """An attribute of one response: a score or None per rater, the spread of those that count, the mean of those kept.
 
+    `cells` holds each rater's score with the text of its level.
+
     `settled` is the reviewer's score, `decides` marks the attribute whose spread decides, `wide` a spread that is too
     large for the project.
     """
 
     attribute: Attribute
-    scores: Sequence[int | None]
+    cells: Sequence[tuple[Rater, int | None, str]]
     spread: int | None
     mean: float | None
     settled: int | None
     decides: bool
     wide: bool
+
+    @property
+    def settled_text(self) -> str:
+        return text_of(self.attribute, self.settled)
 
 
 @dataclass(frozen=True)
@@ -78,10 +84,20 @@ class Sheet:
     ratings: Sequence[Rating | None]
     differ_on_safety: bool
 
-    def ticked(self) -> list[str]:
-        """Returns the checks that at least one rater ticked, in the rubric's order."""
-        known = [key for row in self.rows for key, _ in row.attribute.checks]
-        return [key for key in known if any(rating and key in rating.checks for rating in self.ratings)]
+    def confidences(self) -> list[int | None]:
+        """Returns how sure each rater was; nothing where nobody said it."""
+        given = [rating.confidence if rating else None for rating in self.ratings]
+        return given if any(one is not None for one in given) else []
+
+    def safety(self) -> list[Rating | None]:
+        """Returns the ratings if one of them says whether the response is safe."""
+        return list(self.ratings) if any(rating and rating.safe is not None for rating in self.ratings) else []
+
+    def ticks(self) -> list[tuple[str, list[bool]]]:
+        """Returns the checks that at least one rater ticked, in the rubric's order, and who has ticked them."""
+        checks = [check for row in self.rows for check in row.attribute.shown_checks]
+        by_check = [(text, [bool(one and key in one.checks) for one in self.ratings]) for key, text in checks]
+        return [(text, ticked) for text, ticked in by_check if any(ticked)]
 
 
 @dataclass(frozen=True)
@@ -170,13 +186,17 @@ def _row(
     spread = max(counting) - min(counting) if counting else None
     return Row(
         attribute=attribute,
-        scores=scores,
+        cells=[(rater, score, text_of(attribute, score)) for rater, score in zip(raters, scores, strict=True)],
         spread=spread,
         mean=sum(kept) / len(kept) if kept else None,
         settled=settled,
         decides=attribute.key == project.spread_attribute,
         wide=spread is not None and spread > project.drop_above,
     )
+
+
+def text_of(attribute: Attribute, score: int | None) -> str:
+    return "" if score is None else attribute.shown_levels[score]
 
 
 def is_about_personal_information(task: Task, because: Sequence[Report | Skip]) -> bool:

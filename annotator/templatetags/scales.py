@@ -12,6 +12,9 @@ from django.forms import BoundField
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
+from annotator.forms.rating import CONFIDENCE_TEXTS, SAFETY_TEXTS
+from annotator.models import Rating, UnsafeCategory
+
 register = template.Library()
 MOST_WORDED = 3
 LONGEST_WORD = 14
@@ -31,6 +34,21 @@ def level(score: None) -> None: ...
 def level(score: float | None) -> float | None:
     """Returns the level that stands for a score; None where no score was given."""
     return None if score is None else score + 1
+
+
+@register.filter
+def confidence_text(confidence: int | None) -> str:
+    return "" if confidence is None else str(CONFIDENCE_TEXTS[confidence])
+
+
+@register.filter
+def safety_text(rating: Rating | None) -> str:
+    if rating is None or rating.safe is None:
+        return ""
+    if rating.safe:
+        return str(SAFETY_TEXTS[1])
+    known = rating.unsafe_category in UnsafeCategory.values
+    return f"{SAFETY_TEXTS[0]}: {UnsafeCategory(rating.unsafe_category).label}" if known else str(SAFETY_TEXTS[0])
 
 
 @register.filter

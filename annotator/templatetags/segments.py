@@ -31,7 +31,7 @@ def cells(row: Row) -> SafeString:
                 " refused" if cell.refused else "",
                 cell.name,
                 cell.value,
-                cell.levels,
+                len(cell.aspect.levels),
                 cell.aspect.key,
                 label % {"number": row.number, "aspect": name},
                 _said(cell),
@@ -42,9 +42,9 @@ def cells(row: Row) -> SafeString:
 
 
 def _said(cell: Cell) -> SafeString:
-    if not cell.said:
+    if not cell.rater_levels:
         return SafeString("")
-    return format_html('<span class="levels-said{}">{}</span>', " disputed" if cell.disputed else "", cell.said)
+    return format_html('<span class="levels-said{}">{}</span>', " disputed" if cell.disputed else "", cell.rater_levels)
 
 
 @register.simple_tag
@@ -54,8 +54,8 @@ def said(row: Row) -> SafeString:
         (
             " disputed" if cell.disputed else "",
             cell.aspect.shown_name,
-            cell.said,
-            format_html(_AGREED, label, cell.agreed) if cell.agreed else "",
+            cell.rater_levels,
+            format_html(_AGREED, label, cell.label_level) if cell.label_level else "",
         )
         for cell in row.cells
     )

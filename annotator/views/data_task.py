@@ -1,6 +1,7 @@
 """The story of one task: its texts, its label and how it was made, every rating, and what happened when."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from operator import itemgetter
 from typing import Any
 
@@ -16,14 +17,13 @@ from django.views.decorators.http import require_GET, require_POST
 from annotator import access, annotation
 from annotator.access import user_of
 from annotator.annotation.cuts import RecutMeanwhile
-from annotator.forms.segments import SegmentTable
+from annotator.forms.segments import review_tables
 from annotator.limits import MOST_RESPONSES
 from annotator.models import Adjudication, BulkChange, Label, Project, SkipReason, Task, UnsafeCategory, User, Verdict
 from annotator.pii.highlights import marks_of
 from annotator.projects.pseudonyms import Naming
 from annotator.refusals import Refusal
 from annotator.review.rating_sheets import Rater, Reviewed, reviewed
-from annotator.review.segment_sheets import segment_sheets
 from annotator.review.timelines import Event, timeline
 from annotator.search.criteria import GivenReward, champion_scores
 from annotator.templatetags.scales import level
@@ -31,7 +31,6 @@ from annotator.views.rating_sheets import (
     imported_feedback,
     preference_text,
     ranking_text,
-    table,
     unlikely_scores,
     written_answers,
 )
@@ -65,6 +64,8 @@ def _page(
     given = champion_scores().scores_of(task) if manages else []
     rewards = {reward.response: reward.reward for reward in given if reward.by_champion}
     labels = {label.response_id: label for label in _labels(task)}
+    expected = {one.response: one.segments for one in given if one.by_champion}
+    tables = review_tables(shown, project, finest=True, labels=labels, expected=expected)
     happened = timeline(task)
     people = {event.who.pk: event.who for event in happened if event.who}
     context = {
@@ -75,15 +76,15 @@ def _page(
         "pii": marks_of(task),
         "shown": shown,
         "sheets": [
-            table(sheet, shown)
-            | {
+            {
+                "ratings": sheet,
                 "label": _label_levels(project, labels.get(sheet.response.pk)),
                 "reward": rewards.get(sheet.response.pk),
                 "table": segments,
                 "parts": annotation.as_parts(sheet.response),
                 "refused_parts": (refused_parts or {}).get(sheet.response.pk, ""),
             }
-            for sheet, segments in zip(shown.sheets, _segments(shown, project, given, labels), strict=True)
+            for sheet, segments in zip_longest(shown.sheets, tables)
         ],
         "attributes": project.attributes_for(),
         "may_be_recut": manages and bool(project.aspects()) and not shown.raters and not labels,
@@ -122,31 +123,6 @@ def recut(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     else:
         messages.success(request, _("The segments are changed."))
     return redirect("data-task", slug, task.pk)
-
-
-def _segments(
-    shown: Reviewed, project: Project, given: Sequence[GivenReward], labels: Mapping[int, Label]
-) -> list[SegmentTable | None]:
-    """Returns the table of each response's segments, only to be read; None where there are none.
-
-    What the champion expects of a segment is the mean of its scores over the aspects.
-    """
-    said = segment_sheets(shown, project, finest=True)
-    if not said:
-        return [None for _sheet in shown.sheets]
-    expected = {one.response: one.segments for one in given if one.by_champion}
-    return [
-        SegmentTable(
-            sheet.letter,
-            sheet.response,
-            project.aspects(),
-            {},
-            said=of_sheet,
-            expected=expected.get(sheet.response.pk, ()),
-            label=labels.get(sheet.response.pk),
-        )
-        for sheet, of_sheet in zip(shown.sheets, said, strict=True)
-    ]
 
 
 def _label_levels(project: Project, label: Label | None) -> list[float | None]:

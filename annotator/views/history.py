@@ -14,7 +14,7 @@ from annotator import access, annotation
 from annotator.access import user_of
 from annotator.db.clock import database_now
 from annotator.forms import RatingForm, SkipForm, filled
-from annotator.forms.sent_segments import by_cell
+from annotator.forms.segment_cells import by_cell
 from annotator.models import Annotation, Assignment, Draft, Task
 from annotator.pii.highlights import marks_of
 from annotator.refusals import Refusal

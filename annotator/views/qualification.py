@@ -1,6 +1,6 @@
 """The pages of the qualification: the practice and the test that annotators take before their first task."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from string import ascii_uppercase
 from typing import Any
 
@@ -16,13 +16,11 @@ from annotator import access, annotation, assignment
 from annotator.access import user_of
 from annotator.db.clock import database_now
 from annotator.forms import GoldForm
-from annotator.forms.segments import SegmentTable
-from annotator.forms.sent_segments import by_cell, half_filled
+from annotator.forms.segment_cells import by_cell, half_filled
+from annotator.forms.segments import practice_table
 from annotator.gold import qualification
-from annotator.models import Project, QualificationAnswer, QualificationRun, Response, Task
+from annotator.models import QualificationAnswer, QualificationRun, Response, Task
 from annotator.refusals import Refusal
-from annotator.review.segment_sheets import SegmentScores, SegmentSheet
-from annotator.segmenting import ranges
 
 Kind = QualificationRun.Kind
 
@@ -147,7 +145,7 @@ def _comparison(run: QualificationRun, task: Task, mine: Mapping[int, Qualificat
         {
             "response": response,
             "explanation": response.expert_rating.explanation,
-            "table": _segments(letter, response, mine[response.pk], project),
+            "table": practice_table(letter, response, project.aspects(), mine[response.pk]),
             "rows": [
                 {
                     "attribute": attribute,
@@ -161,26 +159,3 @@ def _comparison(run: QualificationRun, task: Task, mine: Mapping[int, Qualificat
         }
         for letter, response in zip(ascii_uppercase, _responses(run, task), strict=False)
     ]
-
-
-def _segments(letter: str, response: Response, answer: QualificationAnswer, project: Project) -> SegmentTable | None:
-    experts = response.expert_rating
-    if answer.segment_scores is None or experts.segment_scores is None:
-        return None
-    aspects = project.aspects()
-    rows = [
-        [
-            SegmentScores(pair, spread=None, wide=pair[0] != pair[1])
-            for pair in (
-                (_score(aspect.key, answer.aspects, mine), _score(aspect.key, experts.aspects, theirs))
-                for aspect in aspects
-            )
-        ]
-        for mine, theirs in zip(answer.segment_scores, experts.segment_scores, strict=True)
-    ]
-    cut = ranges(response.segments)
-    return SegmentTable(letter, response, aspects, {}, said=SegmentSheet(cut, rows, [()] * len(cut)))
-
-
-def _score(aspect: str, aspects: Sequence[str], row: Sequence[int | None]) -> int | None:
-    return row[aspects.index(aspect)] if aspect in aspects else None

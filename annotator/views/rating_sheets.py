@@ -1,73 +1,17 @@
-"""The rows of a reviewer's table: the answers of each rater on a response, in words where a number says too little."""
+"""What reviewers read beside the ratings: comparisons in words, written answers, and scores that a model doubts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from string import ascii_uppercase
 from typing import Any
 
 from django.utils.translation import gettext as _
 
 from annotator.consensus.rankings import Ranking
-from annotator.forms.rating import CONFIDENCE_TEXTS, PREFERENCE_TEXTS, SAFETY_TEXTS
+from annotator.forms.rating import PREFERENCE_TEXTS
 from annotator.importing.kept_feedback import by_raters, texts_of
-from annotator.models import Attribute, Origin, Rating, UnsafeCategory
-from annotator.review.rating_sheets import Rater, Reviewed, Row, Sheet
+from annotator.models import Origin
+from annotator.review.rating_sheets import Rater, Reviewed
 from annotator.templatetags.scales import level
-
-
-def table(sheet: Sheet, ratings: Reviewed) -> dict[str, Any]:
-    """Returns the rows of one response: scores as levels of the scale, then other answers, then ticked checks."""
-    return {
-        "letter": sheet.letter,
-        "response": sheet.response,
-        "scores": [_scores(row, ratings.raters) for row in sheet.rows],
-        "answers": [answer for answer in (_confidence(sheet), _safety(sheet)) if any(answer["texts"])],
-        "ticks": [_ticks(key, sheet) for key in sheet.ticked()],
-    }
-
-
-def _scores(row: Row, raters: Sequence[Rater]) -> dict[str, Any]:
-    cells = [
-        {"level": level(score), "text": _text(row.attribute, score), "rater": rater}
-        for score, rater in zip(row.scores, raters, strict=True)
-    ]
-    return {
-        "row": row,
-        "cells": cells,
-        "mean": level(row.mean),
-        "settled": level(row.settled),
-        "settled_text": _text(row.attribute, row.settled),
-    }
-
-
-def _text(attribute: Attribute, score: int | None) -> str:
-    return "" if score is None else attribute.shown_levels[score]
-
-
-def _answers(sheet: Sheet, label: str, text: Callable[[Rating], str], *, wide: bool = False) -> dict[str, Any]:
-    return {"label": label, "texts": [text(rating) if rating else "" for rating in sheet.ratings], "wide": wide}
-
-
-def _confidence(sheet: Sheet) -> dict[str, Any]:
-    def text(rating: Rating) -> str:
-        return "" if rating.confidence is None else str(CONFIDENCE_TEXTS[rating.confidence])
-
-    return _answers(sheet, _("Confidence"), text)
-
-
-def _safety(sheet: Sheet) -> dict[str, Any]:
-    def text(rating: Rating) -> str:
-        if rating.safe is not False:
-            return "" if rating.safe is None else str(SAFETY_TEXTS[1])
-        known = rating.unsafe_category in UnsafeCategory.values
-        category = f": {UnsafeCategory(rating.unsafe_category).label}" if known else ""
-        return f"{SAFETY_TEXTS[0]}{category}"
-
-    return _answers(sheet, _("Safety"), text, wide=sheet.differ_on_safety)
-
-
-def _ticks(key: str, sheet: Sheet) -> dict[str, Any]:
-    texts = dict(check for row in sheet.rows for check in row.attribute.checks)
-    return {"label": _(texts[key]), "ticked": [bool(rating and key in rating.checks) for rating in sheet.ratings]}
 
 
 def unlikely_scores(ratings: Reviewed) -> list[dict[str, Any]]:

@@ -26,7 +26,8 @@ from annotator.forms.review import (
     as_it_stands,
     started_from,
 )
-from annotator.forms.sent_segments import by_cell
+from annotator.forms.segment_cells import by_cell
+from annotator.forms.segments import review_tables
 from annotator.models import Adjudication, Annotation, Assignment, Label, Project, Pseudonym, Task, User, Verdict
 from annotator.pii.highlights import marks_of
 from annotator.projects.pseudonyms import Naming
@@ -47,14 +48,12 @@ from annotator.review.queue import (
     with_beginnings,
 )
 from annotator.review.rating_sheets import Reviewed, is_about_personal_information, reviewed
-from annotator.review.segment_sheets import segment_sheets
 from annotator.review.verdicts import latest_verdicts
 from annotator.templatetags.scales import level
 from annotator.views.rating_sheets import (
     imported_feedback,
     preference_text,
     ranking_text,
-    table,
     unlikely_scores,
     written_answers,
 )
@@ -125,8 +124,8 @@ def review_task(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
         return redirect("review", slug)
     data = by_cell(request.POST) if request.method == "POST" else None
     start = _start(request.GET.get("start", ""), ratings)
-    said = segment_sheets(ratings, project, finest=False)
-    form = AdjudicationForm(project, list(task.responses.all()), data, initial=start, said=said)
+    tables = review_tables(ratings, project, finest=False)
+    form = AdjudicationForm(project, list(task.responses.all()), data, initial=start, tables=tables)
     if form.is_valid():
         try:
             return _settle(request, task, form)
@@ -194,7 +193,7 @@ def _page(request: HttpRequest, ratings: Reviewed, form: AdjudicationForm) -> di
         "pii": marks_of(task),
         "shown": ratings,
         "sheets": [
-            table(sheet, ratings) | {"scales": form.scales(sheet.response), "table": segments}
+            {"ratings": sheet, "scales": form.scales(sheet.response), "table": segments}
             for sheet, segments in zip_longest(ratings.sheets, form.tables)
         ],
         "unlikely": unlikely_scores(ratings),

@@ -19,7 +19,7 @@ from annotator.assignment import Claim
 from annotator.db.clock import database_now
 from annotator.forms import RatingForm, ReportForm, SkipForm
 from annotator.forms.recut import recut as recut_form
-from annotator.forms.sent_segments import by_cell, half_filled
+from annotator.forms.segment_cells import by_cell, half_filled
 from annotator.models import Assignment, Draft, Project, Report, Response, Skip, SkipReason
 from annotator.pii.highlights import marks_of
 from annotator.refusals import Refusal

@@ -20,7 +20,7 @@ from annotator.db.clock import database_now
 from annotator.forms import RatingForm, ReportForm, SkipForm
 from annotator.forms.recut import recut as recut_form
 from annotator.forms.segment_cells import by_cell, half_filled
-from annotator.models import Assignment, Draft, Project, Report, Response, Skip, SkipReason
+from annotator.models import Assignment, Draft, Project, Report, Skip, SkipReason
 from annotator.pii.highlights import marks_of
 from annotator.refusals import Refusal
 from annotator.views import history
@@ -44,45 +44,37 @@ def annotate(request: HttpRequest, slug: str) -> HttpResponse:
     claimed = assignment.claim(member.project, user_of(request), now=database_now())
     if claimed.reason == NOT_QUALIFIED:
         return redirect("qualification", slug)
-    work = _claimed_work(request, member.project, claimed)
-    return render(
-        request, "annotate.html", work | {"undo": _fresh_skip(request), "undo_report": _fresh_report(request)}
-    )
+    return render(request, "annotate.html", work_context(request, member.project, claimed) | _undoable(request))
 
 
-def _fresh_skip(request: HttpRequest) -> Skip | None:
-    """Returns the skip that led the annotator here, as long as it can be undone."""
-    number = number_in(request.GET, "skipped")
-    mine = Skip.objects.filter(assignment__annotator=user_of(request), assignment__state=Assignment.State.SKIPPED)
-    fresh = mine.filter(created_at__gt=database_now() - annotation.UNDO_FOR)
-    return fresh.filter(assignment=number).first() if number is not None else None
+def _undoable(request: HttpRequest) -> dict[str, Skip | Report | None]:
+    """Returns the skip or the report that led the annotator here, as long as it can be undone."""
+    user, since = user_of(request), database_now() - annotation.UNDO_FOR
+    skips = Skip.objects.filter(assignment__annotator=user, assignment__state=Assignment.State.SKIPPED)
+    reports = Report.objects.filter(assignment__annotator=user, decision="")
+    found: dict[str, Skip | Report | None] = {"undo": None, "undo_report": None}
+    if (skipped := number_in(request.GET, "skipped")) is not None:
+        found["undo"] = skips.filter(created_at__gt=since, assignment=skipped).first()
+    if (reported := number_in(request.GET, "reported")) is not None:
+        found["undo_report"] = reports.filter(created_at__gt=since, assignment=reported).first()
+    return found
 
 
-def _fresh_report(request: HttpRequest) -> Report | None:
-    """Returns the report that led the annotator here, as long as it can be undone."""
-    number = number_in(request.GET, "reported")
-    mine = Report.objects.filter(assignment__annotator=user_of(request), decision="")
-    fresh = mine.filter(created_at__gt=database_now() - annotation.UNDO_FOR)
-    return fresh.filter(assignment=number).first() if number is not None else None
+def work_context(
+    request: HttpRequest, project: Project, work: Claim | Assignment, form: RatingForm | None = None
+) -> dict[str, Any]:
+    """Returns what the work area shows: a leased task with its form, or an explanation.
 
-
-def _claimed_work(request: HttpRequest, project: Project, claimed: Claim) -> dict[str, Any]:
-    """Returns the context of the work area: a leased task with its form, or an explanation."""
-    if claimed.assignment is None:
-        return {"project": project, "explanation": claimed.explanation}
-    responses = annotation.with_segments(claimed.assignment, list(claimed.responses))
-    return _begun_work(request, claimed.assignment, responses)
-
-
-def _begun_work(request: HttpRequest, mine: Assignment, responses: list[Response]) -> dict[str, Any]:
-    """Returns the context of a task with its form, filled from the draft."""
-    draft = Draft.objects.filter(assignment=mine).first()
-    form = RatingForm(mine.task.project, responses, initial=draft.form if draft else None)
-    return _work(request, mine, form) | {"saved_at": draft.saved_at if draft else None}
-
-
-def _work(request: HttpRequest, mine: Assignment, form: RatingForm) -> dict[str, Any]:
-    project = mine.task.project
+    `form` is the one that was sent. Without it the task's form is filled from the draft.
+    """
+    if isinstance(work, Assignment):
+        mine, responses = work, [] if form else annotation.responses_to_rate(work)
+    elif work.assignment:
+        mine, responses = work.assignment, annotation.with_segments(work.assignment, list(work.responses))
+    else:
+        return {"project": project, "explanation": work.explanation}
+    draft = None if form else Draft.objects.filter(assignment=mine).first()
+    form = form or RatingForm(project, responses, initial=draft.form if draft else None)
     marks = marks_of(mine.task)
     return {
         "assignment": mine,
@@ -94,6 +86,7 @@ def _work(request: HttpRequest, mine: Assignment, form: RatingForm) -> dict[str,
         "report_form": ReportForm(),
         "left": assignment.tasks_left(project, user_of(request)),
         "previous": annotation.previous_rating(project, user_of(request)),
+        "saved_at": draft.saved_at if draft else None,
     }
 
 
@@ -105,18 +98,20 @@ def submit(request: HtmxRequest, assignment_id: int) -> HttpResponse:
 
     A GET comes from somebody who had to log in again: their draft is on the rating page.
     """
-    mine = access.own_assignment(user_of(request), assignment_id)
+    user = user_of(request)
+    mine = access.own_assignment(user, assignment_id)
+    project = mine.task.project
     if request.method == "GET":
-        return redirect("annotate", mine.task.project.slug)
+        return redirect("annotate", project.slug)
     # This page stores first ratings only: a form sent again must not become a revision.
     if mine.state == Assignment.State.SUBMITTED:
         messages.info(request, _("You have already rated this task. Your earlier rating is kept."))
-        return _onwards(request, mine)
-    form = RatingForm(mine.task.project, annotation.responses_to_rate(mine), by_cell(request.POST))
+        return _onwards(request, project)
+    form = RatingForm(project, annotation.responses_to_rate(mine), by_cell(request.POST))
     if not form.is_valid():
         page = "_work.html" if request.htmx else "annotate.html"
-        return render(request, page, _work(request, mine, form), status=422)
-    user, project, now = user_of(request), mine.task.project, database_now()
+        return render(request, page, work_context(request, project, mine, form), status=422)
+    now, claimed = database_now(), None
     # Guidelines are read before the next task is claimed. Without htmx the page that follows claims it.
     claims_next = request.htmx and not access.membership(user, project.slug).has_unread_guidelines()
     try:
@@ -128,7 +123,7 @@ def submit(request: HtmxRequest, assignment_id: int) -> HttpResponse:
         raise Http404 from stranger
     except Refusal as refused:
         messages.error(request, str(refused))
-        return _onwards(request, mine)
+        return _onwards(request, project)
     # Translators: a time with its seconds, in the letters of Django's date filter.
     moment = date_format(timezone.localtime(now), _("H:i:s T"))
     messages.success(request, _("Saved at %(time)s.") % {"time": moment})
@@ -137,26 +132,21 @@ def submit(request: HtmxRequest, assignment_id: int) -> HttpResponse:
             request,
             _("Somebody else had already taken your slot, so the rating counts only once a reviewer accepts it."),
         )
-    return _work_area(request, project, claimed) if claims_next else _onwards(request, mine)
+    return _onwards(request, project, claimed)
 
 
-def _onwards(request: HtmxRequest, mine: Assignment) -> HttpResponse:
-    """Answers with the next task: in the same round trip if htmx asks, else by a redirect."""
-    slug = mine.task.project.slug
-    if not request.htmx:
-        return redirect("annotate", slug)
-    member = access.membership(user_of(request), slug)
-    if member.has_unread_guidelines():
-        return HttpResponseClientRedirect(resolve_url("guidelines", slug))
-    claimed = assignment.claim(member.project, user_of(request), now=database_now())
-    return _work_area(request, member.project, claimed)
-
-
-def _work_area(request: HttpRequest, project: Project, claimed: Claim) -> HttpResponse:
-    """Answers with the part of the page that htmx exchanges."""
+def _onwards(request: HtmxRequest, project: Project, claimed: Claim | None = None) -> HttpResponse:
+    """Answers with the next task, which it claims unless that has been done; by a redirect unless htmx asks."""
+    if claimed is None:
+        if not request.htmx:
+            return redirect("annotate", project.slug)
+        member = access.membership(user_of(request), project.slug)
+        if member.has_unread_guidelines():
+            return HttpResponseClientRedirect(resolve_url("guidelines", project.slug))
+        claimed = assignment.claim(member.project, user_of(request), now=database_now())
     if claimed.reason == NOT_QUALIFIED:
         return HttpResponseClientRedirect(resolve_url("qualification", project.slug))
-    return render(request, "_work.html", _claimed_work(request, project, claimed))
+    return render(request, "_work.html", work_context(request, project, claimed))
 
 
 @login_required
@@ -195,7 +185,8 @@ def recut(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     if not request.htmx:
         return redirect("annotate", mine.task.project.slug)
     shown = RatingForm(mine.task.project, responses, initial=changed)
-    return render(request, "_work.html", _work(request, mine, shown) | {"saved_at": database_now()})
+    context = work_context(request, mine.task.project, mine, shown) | {"saved_at": database_now()}
+    return render(request, "_work.html", context)
 
 
 @login_required
@@ -294,6 +285,4 @@ def _refused_form(request: HttpRequest, mine: Assignment, form: dict[str, Any]) 
         return render(request, "revise.html", history.stored_rating(request, mine, form["skip_form"]), status=422)
     if mine.state != Assignment.State.LEASED:
         return redirect("annotate", mine.task.project.slug)
-    return render(
-        request, "annotate.html", _begun_work(request, mine, annotation.responses_to_rate(mine)) | form, status=422
-    )
+    return render(request, "annotate.html", work_context(request, mine.task.project, mine) | form, status=422)

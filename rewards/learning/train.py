@@ -63,7 +63,7 @@ from rewards.learning.splits import Part, parts_of, without_texts
 
 
 def train(directory: Path) -> None:
-    """Reads config.json of `directory` and trains; docs/architecture.md lists what it writes, metrics.json last.
+    """Reads config.json of `directory` and trains; docs/core.md lists what it writes, metrics.json last.
 
     Called again it returns at once if all is there, and otherwise goes on from checkpoint/ if that is valid.
 

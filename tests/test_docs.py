@@ -27,6 +27,14 @@ NOT_SETTINGS = {"PATH", "DATABASE_DIR", "VENV"}
 """What `make run` sets for its own processes."""
 NOT_ROOMS = {"__pycache__", "migrations", "templatetags"}
 NOT_KEPT = {"build", "var"}
+LONGEST = {
+    "BENCHMARKS.md": 12_000,
+    "CHANGELOG.md": 4_000,
+    "README.md": 7_000,
+    "docs/architecture.md": 15_000,
+    "docs/rest.md": 10_000,
+}
+"""The bytes that a page may have: it says what holds today, and leaves reference to the schema and the docstrings."""
 NOT_FOR_MANAGERS = {"snapshot", "backbone_source", "alphas"}
 
 
@@ -132,10 +140,10 @@ def test_every_call_that_a_page_names_exists(name: str) -> None:
         assert hasattr(view.view_class, method.lower()), f"{method} {path}"
 
 
-def test_the_architecture_page_has_every_table() -> None:
+def test_every_table_says_what_one_of_its_rows_is() -> None:
     models = [model for half in ("annotator", "rewards") for model in apps.get_app_config(half).get_models()]
-    section = page("architecture").split("## Tables")[1].split("\n## ")[0]
-    assert first_cells(section) == {model.__name__ for model in models}
+    # Django writes a docstring of its own, a list of the fields, where there is none.
+    assert [model for model in models if not model.__doc__ or model.__doc__.startswith(f"{model.__name__}(")] == []
 
 
 def test_every_constraint_of_the_architecture_page_exists() -> None:
@@ -175,8 +183,12 @@ def test_the_architecture_page_has_the_folders_that_exist() -> None:
     assert folders_in_the_page() == folders_there()
 
 
-def test_the_readme_is_short_and_its_links_lead_somewhere() -> None:
+@pytest.mark.parametrize(("name", "most"), LONGEST.items())
+def test_a_page_stays_short(name: str, most: int) -> None:
+    assert (ROOT / name).stat().st_size <= most
+
+
+def test_the_links_of_the_readme_lead_somewhere() -> None:
     readme = (ROOT / "README.md").read_text()
-    assert len(readme.encode()) <= 9_000
     linked = {target.split("#")[0] for target in re.findall(r"\]\(([^)]+)\)", readme) if "://" not in target}
     assert [target for target in linked if not (ROOT / target).exists()] == []

@@ -9,6 +9,7 @@ RUN useradd --system --uid 10001 --home-dir /var/lib/rewardloop --create-home re
 COPY requirements requirements
 RUN pip install --no-deps --require-hashes -r requirements/web.txt
 COPY . .
+RUN python -I annotator/launch/compiled_translations.py
 USER rewardloop
 EXPOSE 8000
 CMD ["python", "-m", "annotator.launch.webserver"]

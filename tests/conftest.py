@@ -20,6 +20,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 
 from annotator.assignment import task_choice
 from annotator.background import messages
+from annotator.launch.compiled_translations import compile_translations
 from annotator.models import Membership, Project, Role, User
 from annotator.models.rubric import attributes_by_version
 from tests import builders, emptying
@@ -141,6 +142,7 @@ def let_audit_be_emptied() -> None:
 @pytest.fixture(autouse=True, scope="session")
 def _same_for_all() -> Iterator[None]:
     """What holds for every test."""
+    compile_translations()
     # Served straight from the finders; whitenoise only warns about a folder that is not there.
     django_settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:

@@ -1,4 +1,4 @@
-"""Brings the database and the static files up to date, before anything serves them.
+"""Brings the database, the static files and the translations up to date, before anything serves them.
 
 `python -m annotator.launch.prepare`; with the word `demo` it also seeds the demo project.
 """
@@ -15,6 +15,8 @@ from django.conf import settings
 from django.contrib.staticfiles.finders import get_finders
 from django.core.management import call_command
 
+from annotator.launch.compiled_translations import compile_translations
+
 _DEMO_TASKS = Path(__file__).parent / "demo" / "tasks.jsonl"
 _TINY_SECONDS = 120
 
@@ -24,6 +26,8 @@ def main(words: list[str]) -> None:
     django.setup()
     call_command("migrate", interactive=False, verbosity=0)
     call_command("adopt_artifacts", only_new=True)
+    for folder in settings.LOCALE_PATHS:
+        compile_translations(folder)
     collect_static()
     if "demo" in words:
         call_command("seed_demo")

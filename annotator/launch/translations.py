@@ -9,15 +9,14 @@ from pathlib import Path
 
 from babel.messages.catalog import Catalog
 from babel.messages.extract import extract
-from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 from django.utils.translation import to_locale
 from django.utils.translation.template import templatize
 
+from annotator.launch.compiled_translations import LOCALE, compile_translations
 from annotator.settings import LANGUAGE_CODE, LANGUAGES
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCALE = ROOT / "locale"
 CODE = ("annotator/**/*.py", "rewards/**/*.py")
 KEYWORDS: dict[str, tuple[int | tuple[int, str], ...] | None] = {
     "_": None,
@@ -42,10 +41,10 @@ def main() -> None:
         catalogue.header_comment = HEADER
         with po.open("wb") as file:
             write_po(file, catalogue, width=120, sort_by_file=True, include_lineno=False, ignore_obsolete=True)
-        po.with_suffix(".mo").write_bytes(compiled(catalogue))
         print(f"{po.relative_to(ROOT)}: {len(catalogue)} strings")
         for message in untranslated(catalogue):
             print(f"  not translated: {message}")
+    compile_translations()
 
 
 def catalogues() -> list[Path]:
@@ -86,12 +85,6 @@ def untranslated(catalogue: Catalog) -> list[str]:
 def _is_whole(string: str | Iterable[str] | None) -> bool:
     """Returns whether the string is translated; one with a plural is when all of its forms are."""
     return bool(string) if isinstance(string, str) else bool(string) and all(string or ())
-
-
-def compiled(catalogue: Catalog) -> bytes:
-    binary = BytesIO()
-    write_mo(binary, catalogue)
-    return binary.getvalue()
 
 
 if __name__ == "__main__":

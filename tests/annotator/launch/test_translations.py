@@ -1,6 +1,8 @@
 """Every string that annotators can read is translated, and what is compiled is what is written."""
 
 import gettext
+import inspect
+import os
 import re
 from io import BytesIO
 from pathlib import Path
@@ -8,7 +10,7 @@ from pathlib import Path
 import pytest
 from babel.messages.catalog import Catalog, Message
 
-from annotator.launch import translations
+from annotator.launch import compiled_translations, prepare, translations
 from annotator.projects.preset_rubrics import HELPSTEER2
 
 pytestmark = pytest.mark.parametrize("po", translations.catalogues(), ids=lambda po: po.parent.parent.name)
@@ -62,8 +64,31 @@ def test_the_forms_of_the_translations_are_sound(po: Path) -> None:
 def test_what_is_compiled_is_what_is_written(po: Path) -> None:
     with po.with_suffix(".mo").open("rb") as file:
         compiled = gettext.GNUTranslations(file)
-    written = gettext.GNUTranslations(BytesIO(translations.compiled(translations.stored(po))))
-    assert texts(compiled) == texts(written), "run `make messages`"
+    written = gettext.GNUTranslations(BytesIO(compiled_translations.compiled(translations.stored(po))))
+    assert texts(compiled) == texts(written)
+
+
+def test_a_fresh_clone_is_compiled_once_and_after_each_change(po: Path, tmp_path: Path) -> None:
+    copy = tmp_path / po.relative_to(compiled_translations.LOCALE)
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(po.read_bytes())
+    (mo,) = compiled_translations.compile_translations(tmp_path)
+    with mo.open("rb") as file:
+        assert gettext.GNUTranslations(file).gettext("Tasks") != "Tasks"
+    first = mo.stat().st_ino
+    compiled_translations.compile_translations(tmp_path)
+    assert mo.stat().st_ino == first
+    os.utime(copy, (mo.stat().st_mtime + 1,) * 2)
+    compiled_translations.compile_translations(tmp_path)
+    assert mo.stat().st_ino != first
+    assert {file.name for file in mo.parent.iterdir()} == {"django.mo", "django.po"}
+
+
+def test_every_way_to_start_compiles_them(po: Path) -> None:
+    """The image by its Dockerfile, `make run` and several machines by their preparation."""
+    dockerfile = (translations.ROOT / "Dockerfile").read_text()
+    assert dockerfile.index("COPY . .") < dockerfile.index("compiled_translations.py") < dockerfile.index("USER"), po
+    assert "compile_translations(" in inspect.getsource(prepare.main)
 
 
 def texts(translations: gettext.GNUTranslations) -> dict[object, str]:

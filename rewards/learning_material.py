@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from annotator.db.statements import Statement
 from annotator.models import Project
-from annotator.models.label import COMPARED_IN_FORCE, IN_FORCE_OF_RESPONSE
+from annotator.models.in_force import COMPARED_IN_FORCE, DECISIONS, LABEL_IN_FORCE
+from annotator.models.splits import HELD_OUT
 
 MOST_TASKS = 2_000
 """The most tasks of each state that are counted: a page waits for this."""
@@ -34,7 +35,6 @@ def material(project: Project) -> Material:
     return Material(int(labels), int(preferences), train, held_out, fullest >= MOST_TASKS)
 
 
-# Fifteen of the hash's hexadecimal digits fit into a positive bigint; `snapshots.is_held_out` reads sixteen of them.
 _COUNTS = Statement(
     f"""
 WITH t AS (
@@ -45,14 +45,10 @@ WITH t AS (
      WHERE project_id = %(project)s AND state = 'open' LIMIT %(most)s)
 ), counted AS (
     SELECT t.state, t.prompt_hash, y.labels,
-           {COMPARED_IN_FORCE} AS is_preferred,
-           ('x0' || substr(t.prompt_hash, 1, 15))::bit(64)::bigint / 16.0 ^ 15 < %(share)s AS is_held_out
-    FROM t LEFT JOIN LATERAL (SELECT * FROM annotator_consensus c WHERE c.task_id = t.id LIMIT 1) c ON true
-    LEFT JOIN LATERAL (
-        SELECT * FROM annotator_adjudication a WHERE a.task_id = t.id AND a.is_current LIMIT 1
-    ) a ON true
+           {COMPARED_IN_FORCE} AS is_preferred, {HELD_OUT} AS is_held_out
+    FROM t {DECISIONS}
     CROSS JOIN LATERAL (
-        SELECT count(*) AS labels FROM annotator_response r CROSS JOIN LATERAL ({IN_FORCE_OF_RESPONSE}) l
+        SELECT count(*) AS labels FROM annotator_response r CROSS JOIN LATERAL ({LABEL_IN_FORCE}) l
         WHERE r.task_id = t.id AND (l.means <> '{{}}' OR l.segment_means IS NOT NULL)
     ) y
 )

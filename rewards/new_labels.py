@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from django.db.models import Exists, OuterRef, Q
 
 from annotator.models import Label, Project
-from rewards import snapshots
+from annotator.models.in_force import AGREED, compared_alone
 from rewards.models import SnapshotTask, TrainingRun
 from rewards.reasons import Reason, coded
 
@@ -42,11 +42,11 @@ def unchanged_since(project: Project) -> int | None:
 
 
 def _preferences(last: TrainingRun | None, project: Project) -> int:
-    responses = snapshots.preferred_alone(project)
+    tasks = compared_alone(project.tasks.all())
     if last:
         # An imported preference has no time of its own, and a later import may add one to a task that was here before.
-        in_snapshot = SnapshotTask.objects.filter(snapshot=last.snapshot_id, task_id=OuterRef("task"))
-        imported = ~Exists(in_snapshot) if last.snapshot_id else Q(task__created_at__gt=last.created_at)
-        agreed = snapshots.AGREED & Q(task__consensus__computed_at__gt=last.created_at)
-        responses = responses.filter(imported | agreed)
-    return responses.values("task").distinct().count()
+        in_snapshot = SnapshotTask.objects.filter(snapshot=last.snapshot_id, task_id=OuterRef("pk"))
+        imported = ~Exists(in_snapshot) if last.snapshot_id else Q(created_at__gt=last.created_at)
+        agreed = AGREED & Q(consensus__computed_at__gt=last.created_at)
+        tasks = tasks.filter(imported | agreed)
+    return tasks.count()

@@ -16,7 +16,7 @@ import numpy as np
 from annotator.consensus.rankings import ranks_of
 from annotator.db.statements import Statement
 from annotator.models import Project
-from annotator.models.label import IN_FORCE_OF_RESPONSE, PAIRS_IN_FORCE, PREFERENCE_IN_FORCE
+from annotator.models.in_force import DECISIONS, LABEL_IN_FORCE, PAIRS_IN_FORCE, PREFERENCE_IN_FORCE
 from rewards.learning.metrics import spearman
 from rewards.model_ranking import Estimate, Pairs, Ranking, mean_of, ranking, sums_of
 from rewards.models import RewardModel
@@ -60,7 +60,6 @@ class _Row(NamedTuple):
     reward: float | None
 
 
-# Looked up task by task: a join of whole tables would be planned by their sizes, and read them from their beginnings.
 _ROWS = Statement(
     f"""
 WITH t AS (
@@ -76,12 +75,9 @@ SELECT t.id, t.prompt_hash,
        {PREFERENCE_IN_FORCE}, nullif({PAIRS_IN_FORCE}, '[]')::text, a.ranking::text,
        r.id, r.model, length(r.text), l.means::text, s.reward
 FROM t
-LEFT JOIN LATERAL (SELECT * FROM annotator_consensus c WHERE c.task_id = t.id LIMIT 1) c ON true
-LEFT JOIN LATERAL (
-    SELECT * FROM annotator_adjudication a WHERE a.task_id = t.id AND a.is_current LIMIT 1
-) a ON true
+{DECISIONS}
 JOIN annotator_response r ON r.task_id = t.id
-LEFT JOIN LATERAL ({IN_FORCE_OF_RESPONSE}) l ON true
+LEFT JOIN LATERAL ({LABEL_IN_FORCE}) l ON true
 LEFT JOIN rewards_score s ON s.response_id = r.id AND s.reward_model_id = %(champion)s
 WHERE r.model <> ''
 ORDER BY t.id, r.position

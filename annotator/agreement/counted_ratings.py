@@ -9,16 +9,17 @@ from annotator.agreement import segment_ratings
 from annotator.agreement.array_parameters import array
 from annotator.agreement.pair_counts import Columns, Flag, Records
 from annotator.models import NEITHER_VALID, TIE
+from annotator.models.in_force import KEPT_IN_FORCE
 
 # OFFSET 0 keeps the subquery whole, so that it runs once per task and through the indexes: for some hundreds of tasks
 # the planner would otherwise read whole tables. The send functions write big-endian numbers, in the order of _FIELDS.
-_SQL = """
+_SQL = f"""
 SELECT string_agg(ratings, ''::bytea) FROM unnest(%s::bigint[]) AS chosen (id) CROSS JOIN LATERAL (
     SELECT int8send(t.id) || int8send(COALESCE(r.response_id, 0)) || int8send(a.id) || int8send(s.annotator_id)
            || float8send(extract(epoch FROM a.submitted_at)::float8) || convert_to(rpad(a.content_hash, 16), 'UTF8')
-           || boolsend(COALESCE(a.id = ANY(c.kept) AND c.drop_reason = '', false))
+           || boolsend(COALESCE(a.id = ANY({KEPT_IN_FORCE}), false))
            || int2send(COALESCE(a.preference, -1000::int2)) || int2send(COALESCE(r.safe::int, -1)::int2)
-           {scores} AS ratings
+           {{scores}} AS ratings
     FROM annotator_task t
     JOIN annotator_assignment s ON s.task_id = t.id AND s.counts
     JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current
@@ -60,11 +61,11 @@ _RANKED_FIELDS = (
     ("order", ">i2"),
 )
 # Every two responses in both orders, so that the result does not depend on which of them was imported first.
-_RANKED = """
+_RANKED = f"""
 SELECT string_agg(pairs, ''::bytea) FROM unnest(%s::bigint[]) AS chosen (id) CROSS JOIN LATERAL (
     SELECT int8send(t.id) || int8send(a.id) || int8send(s.annotator_id)
            || float8send(extract(epoch FROM a.submitted_at)::float8) || convert_to(rpad(a.content_hash, 16), 'UTF8')
-           || boolsend(COALESCE(a.id = ANY(c.kept) AND c.drop_reason = '', false))
+           || boolsend(COALESCE(a.id = ANY({KEPT_IN_FORCE}), false))
            || int8send(one.id) || int8send(other.id) || int2send((1 + sign(one.rank - other.rank))::int2) AS pairs
     FROM annotator_task t
     JOIN annotator_assignment s ON s.task_id = t.id AND s.counts

@@ -10,11 +10,12 @@ import numpy as np
 from django.db import connection
 from numpy.typing import NDArray
 
+from annotator.models.in_force import KEPT_IN_FORCE
 from annotator.segmenting import Range, carried, finest_common_cut, ranges
 
-_SQL = """
+_SQL = f"""
 SELECT t.id, r.response_id, a.id, s.annotator_id, extract(epoch FROM a.submitted_at)::float8, left(a.content_hash, 16),
-    COALESCE(a.id = ANY(c.kept) AND c.drop_reason = '', false), a.aspects, r.segment_scores::text,
+    COALESCE(a.id = ANY({KEPT_IN_FORCE}), false), a.aspects, r.segment_scores::text,
     r.cut::text, p.segments::text
 FROM annotator_task t
 JOIN annotator_assignment s ON s.task_id = t.id AND s.counts

@@ -12,7 +12,7 @@ from annotator.consensus.rankings import Pair, pairs_in_force, ranking_of, ranks
 from annotator.exporting.selections import Selection
 from annotator.exporting.task_lines import Reading, task_lines
 from annotator.models import TIE
-from annotator.models.label import IN_FORCE_OF_RESPONSE, PAIRS_IN_FORCE, PREFERENCE_IN_FORCE
+from annotator.models.in_force import LABEL_IN_FORCE, NOT_DROPPED, PAIRS_IN_FORCE, PREFERENCE_IN_FORCE
 
 # Named tuples: of each task a dozen of these are made, and a frozen dataclass takes several times as long to make.
 
@@ -64,7 +64,7 @@ class AnsweredTask(NamedTuple):
 
 # One JSON value for each task takes less time to send and to decode than a row of columns.
 _ROW = f"""json_build_array(t.id, t.external_id, {{conversation}}, t.prompt_hash, t.language, {{metadata}},
-    {PREFERENCE_IN_FORCE}, {PAIRS_IN_FORCE}, a.ranking, coalesce(c.drop_reason, '') <> '',
+    {PREFERENCE_IN_FORCE}, {PAIRS_IN_FORCE}, a.ranking, NOT ({NOT_DROPPED}),
     responses.listed, {{votes}})"""
 _RESPONSES = """json_agg(
     json_build_array(r.id, r.external_id, r.position, r.model, {text}, {means}, {kept}) ORDER BY r.position
@@ -73,7 +73,7 @@ _LONG_NUMBER = re.compile(r"\d{19}")
 _LABELS = f"""LEFT JOIN (
     SELECT task_id, drop_reason FROM annotator_consensus WHERE task_id = ANY(ARRAY(SELECT id FROM chosen))
 ) c ON c.task_id = r.task_id
-LEFT JOIN LATERAL ({IN_FORCE_OF_RESPONSE}) l ON true"""
+LEFT JOIN LATERAL ({LABEL_IN_FORCE}) l ON true"""
 _VOTES = """
     SELECT n.task_id, json_agg(json_build_array(n.preference, n.justification{written}) ORDER BY n.submitted_at, n.id)
         AS listed

@@ -9,8 +9,8 @@ from django.db.models import Exists, F, Func, JSONField, OuterRef, QuerySet
 from annotator.exporting.columns import INTEGER, NUMBER, TEXT, TIME, Row, Type, counted_ratings
 from annotator.exporting.copied import Lines, copied, moment, numbers_of, prompt_text, response_name
 from annotator.exporting.filters import Filters
-from annotator.importing.prompts import is_held_out
 from annotator.models import Label, Project, Rating, Response
+from annotator.models.splits import is_held_out
 
 _BY_RATER = "_by_rater"  # no attribute's key begins with a line
 

@@ -13,9 +13,10 @@ from annotator.exporting.columns import INTEGER, MESSAGES, NUMBER, TEXT, Row, Ty
 from annotator.exporting.filters import Filters
 from annotator.exporting.selections import Selection, compared_tasks, preferred_tasks
 from annotator.importing.conversations import as_they_came
-from annotator.importing.prompts import is_held_out, prompt_from_messages
+from annotator.importing.prompts import prompt_from_messages
 from annotator.models import Project
 from annotator.models.annotation import PREFERENCE_STATEMENTS
+from annotator.models.splits import is_held_out
 
 _VOTED, _COMPARED = Depth(votes=True), Depth(labels=True)
 

@@ -14,7 +14,7 @@ from annotator.exporting.parts import without_line_ends
 from annotator.exporting.selections import in_time, tasks_listed_in
 from annotator.exporting.task_lines import Reading, task_lines
 from annotator.models import Annotation, Project
-from annotator.models.label import PAIRS_IN_FORCE
+from annotator.models.in_force import PAIRS_IN_FORCE
 
 # Before the line's end stands what leaves as it is. JSON has no line ends.
 _ROW = f"""concat('{{"task":', to_json(t.external_id), ',"conversation":', t.conversation, ',"responses":',

@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 
 from annotator.exporting.filters import Filters
 from annotator.models import Project, Task
+from annotator.models.in_force import COMPARED_AT, COMPARED_IN_FORCE, LABEL_IN_FORCE
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,8 @@ class Selection:
 
 
 def preferred_tasks(project: Project, filters: Filters) -> Selection:
-    """Selects the tasks of the export that may have a preference or a ranking in force, by when it was made."""
-    condition, values = _are_preferred(filters)
+    """Selects the tasks of the export that have a preference or a ranking in force, by when it was made."""
+    condition, values = _are_compared(filters)
     return Selection(project, filters, _exported(project, filters), condition, values)
 
 
@@ -49,12 +50,12 @@ _KEPT = """t.metadata ? 'overall_preference' OR EXISTS (
 
 def compared_tasks(project: Project, filters: Filters) -> Selection:
     """Selects the tasks of the export whose responses may be told apart, by a preference, a ranking or labels."""
-    preferred, values = _are_preferred(filters)
+    compared, values = _are_compared(filters)
     within, times = in_time("l.made_at", filters)
     # OFFSET 0 has PostgreSQL look for the labels of this task: it would read those of all tasks for every part.
     labelled = f"""EXISTS (SELECT FROM annotator_response r WHERE r.task_id = t.id
-        AND EXISTS (SELECT FROM annotator_label l WHERE l.response_id = r.id{within} OFFSET 0) OFFSET 0)"""
-    condition = f"({preferred} OR {labelled})"
+        AND EXISTS (SELECT FROM ({LABEL_IN_FORCE}) l WHERE true{within} OFFSET 0) OFFSET 0)"""
+    condition = f"({compared} OR {labelled})"
     return Selection(project, filters, _exported(project, filters), condition, [*values, *times])
 
 
@@ -68,14 +69,9 @@ def _exported(project: Project, filters: Filters) -> QuerySet[Task]:
     return tasks
 
 
-def _are_preferred(filters: Filters) -> tuple[str, list[Any]]:
-    agreed, agreed_times = in_time("c.computed_at", filters)
-    settled, settled_times = in_time("a.made_at", filters)
-    # Before the raters agree or a reviewer decides, `c` and `a` are null, and so are conditions on them.
-    condition = f"""(c.drop_reason = '' AND (c.preference IS NOT NULL OR c.pairs <> '[]'){agreed}
-        OR (a.preference IS NOT NULL OR a.ranking IS NOT NULL){settled}"""
-    imported = "" if filters.ask_for_a_time() else " OR t.imported_preference IS NOT NULL"
-    return f"{condition}{imported})", [*agreed_times, *settled_times]
+def _are_compared(filters: Filters) -> tuple[str, list[Any]]:
+    within, times = in_time(COMPARED_AT, filters)
+    return f"({COMPARED_IN_FORCE}{within})", times
 
 
 def in_time(column: str, filters: Filters) -> tuple[str, list[Any]]:

@@ -1,6 +1,6 @@
 """Converts HelpSteer2's one-string prompts to messages and back without loss (docs/protocol.md: the released files).
 
-Also names prompts and tasks by hashes.
+Also names tasks by hashes.
 """
 
 import hashlib
@@ -41,18 +41,6 @@ def prompt_from_messages(messages: Sequence[Message]) -> str:
     if turns and turns[0]["role"] == "user":
         first = turns.pop(0)["content"]
     return head + first + "".join(f"\n<extra_id_1>{_NAMES[turn['role']]}\n{turn['content']}" for turn in turns)
-
-
-def prompt_hash(messages: Sequence[Message]) -> str:
-    """Returns a prompt's hash, which is the same in every file format. The split into train and validation uses it."""
-    # As JSON without escapes, written piece by piece: an encoder of lists takes three times as long.
-    turns = ", ".join(f"[{_quoted(message['role'])}, {_quoted(message['content'])}]" for message in messages)
-    return hashlib.sha256(f"[{turns}]".encode()).hexdigest()
-
-
-def is_held_out(prompt_hash: str, share: float) -> bool:
-    """Returns whether a prompt is on the validation side: its hash, read as a fraction of 1, is below the share."""
-    return int(prompt_hash[:16], 16) / 16**16 < share
 
 
 def content_hash(prompt: str, texts: Sequence[str]) -> str:

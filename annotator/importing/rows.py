@@ -9,8 +9,9 @@ from typing import Any
 from django.utils.functional import cached_property
 
 from annotator.importing.companions import NONE, Companions
-from annotator.importing.prompts import Message, content_hash, prompt_hash
+from annotator.importing.prompts import Message, content_hash
 from annotator.models import Project
+from annotator.models.splits import prompt_hash
 from annotator.segmenting import Range
 
 LEFT_OUT = "a rating does not count: "

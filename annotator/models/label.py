@@ -9,7 +9,6 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.lookups import IsNull
 
-from annotator.models.annotation import NEITHER_VALID
 from annotator.models.scores import cells_within_scale, ranges, whole_cells, whole_scores, within_scale
 
 
@@ -44,32 +43,6 @@ class Consensus(models.Model):
         ]
 
 
-IN_FORCE_OF_RESPONSE = """
-    SELECT l.source, l.scores, l.means, l.aspects, l.segment_means, l.cut, l.rubric_version FROM annotator_label l
-    WHERE l.response_id = r.id AND (l.source = 'adjudicated' OR coalesce(c.drop_reason, '') = '')
-    ORDER BY array_position('{adjudicated,consensus,imported}', l.source::text) LIMIT 1
-"""
-"""The rule of `in_force` for one response `r` of an open or complete task, whose consensus is `c` or missing.
-
-A statement that reads a million responses needs half the time with it.
-"""
-
-
-_NOT_DROPPED = "coalesce(c.drop_reason, '') = ''"
-PREFERENCE_IN_FORCE = f"""nullif(coalesce(
-    a.preference, CASE WHEN {_NOT_DROPPED} THEN coalesce(c.preference, t.imported_preference) END
-), {NEITHER_VALID})"""
-"""The preference between the responses of a task `t`: the reviewer's, else the raters', else the imported one.
-
-Its consensus is `c` and its current adjudication `a`, either of which may be missing. It is null where nobody prefers
-one, where a reviewer or a file says that neither is valid, and where the task is dropped and no reviewer prefers one.
-"""
-PAIRS_IN_FORCE = f"CASE WHEN a.ranking IS NULL AND {_NOT_DROPPED} THEN c.pairs END"
-"""The pairs on which rankings of the task agree, which stand behind a reviewer's ranking, `a.ranking`."""
-COMPARED_IN_FORCE = f"""({PREFERENCE_IN_FORCE} IS NOT NULL OR a.ranking IS NOT NULL
-    OR coalesce({PAIRS_IN_FORCE}, '[]') <> '[]')"""
-"""Whether the task has a preference or a ranking in force."""
-
 _KEPT = Q(response__task__consensus__isnull=True) | Q(response__task__consensus__drop_reason="")
 
 
@@ -82,7 +55,7 @@ class LabelQuerySet(models.QuerySet["Label"]):
         """Returns one label for each response: the reviewer's if there is one, else the annotators', else the imported.
 
         A dropped task yields only its reviewer's labels; retired, quarantined and gold tasks yield none.
-        IN_FORCE_OF_RESPONSE says the same in SQL.
+        `in_force.LABEL_IN_FORCE` says the same in SQL.
         """
         return self.in_force_while_in_use().filter(response__task__state__in=["open", "complete"])
 

@@ -22,7 +22,7 @@ from annotator.background import messages
 from annotator.db.statements import Statement
 from annotator.models import Import, Project, ProjectFigures, Tally, Task
 from annotator.models.figures import Progress
-from annotator.models.label import IN_FORCE_OF_RESPONSE
+from annotator.models.in_force import LABEL_IN_FORCE
 
 QUICK_SECONDS = 0.15
 """A count that took less is made by the page itself."""
@@ -225,7 +225,7 @@ WHERE project_id = %(project)s AND action = 'labels.exported'
 # `shuffle` is random, so that the tasks below a bound are a random sample.
 _LABELS = f"""
 SELECT l.scores FROM annotator_task t JOIN annotator_response r ON r.task_id = t.id
-LEFT JOIN annotator_consensus c ON c.task_id = t.id, LATERAL ({IN_FORCE_OF_RESPONSE}) l
+LEFT JOIN annotator_consensus c ON c.task_id = t.id, LATERAL ({LABEL_IN_FORCE}) l
 WHERE t.project_id = %(project)s AND t.state IN ('open', 'complete') AND t.shuffle < %(bound)s LIMIT %(most)s
 """
 

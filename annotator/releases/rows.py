@@ -15,8 +15,8 @@ from annotator.exporting import labels, preferences
 from annotator.exporting.columns import INTEGER, TEXT, Row, Type
 from annotator.exporting.copied import copied, response_name
 from annotator.exporting.filters import EVERYTHING, STATES, Filters
-from annotator.importing.prompts import is_held_out
 from annotator.models import Annotation, Label, Project
+from annotator.models.splits import is_held_out
 from annotator.review.blindness import tasks_held_by
 
 TRAIN, VALIDATION = SPLITS = ("train", "validation")

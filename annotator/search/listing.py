@@ -9,7 +9,8 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from annotator.models import Adjudication, Consensus, Label, Project, Response, Task
+from annotator.models import Consensus, Label, Project, Response, Task
+from annotator.models.in_force import preferences_stated
 from annotator.review.queue import with_beginnings
 from annotator.search.criteria import Matches, champion_scores
 
@@ -113,20 +114,18 @@ def listed(ids: Sequence[int], project: Project, *, rewards: bool) -> list[Liste
     rows = with_beginnings(Task.objects.filter(pk__in=ids).select_related("consensus"))
     tasks = {task.pk: task for task in rows}
     answers = _answers(ids, project, rewards=rewards)
-    reviews = Adjudication.objects.filter(task__in=ids, is_current=True)
-    settled = dict(reviews.values_list("task", "preference"))
-    return [_listed(tasks[pk], answers[pk], settled.get(pk)) for pk in ids if pk in tasks]
+    stated = preferences_stated(ids)
+    return [_listed(tasks[pk], answers[pk], stated.get(pk)) for pk in ids if pk in tasks]
 
 
-def _listed(task: Any, answers: Sequence[Answer], settled: int | None) -> Listed:
-    """Shows a task. `settled` is the preference of the reviewer who has settled it, which comes before the others."""
+def _listed(task: Any, answers: Sequence[Answer], preference: int | None) -> Listed:
     # A task that is not settled yet has no consensus, and asking for it raises an AttributeError.
     consensus: Consensus | None = getattr(task, "consensus", None)
     dropped = consensus is not None and bool(consensus.drop_reason)
     return Listed(
         task=task,
         answers=answers,
-        preference=settled if settled is not None else consensus.preference if consensus and not dropped else None,
+        preference=preference,
         dropped=dropped and not task.adjudicated,
     )
 

@@ -20,6 +20,7 @@ from annotator.annotation.cuts import RecutMeanwhile
 from annotator.forms.segments import review_tables
 from annotator.limits import MOST_RESPONSES
 from annotator.models import Adjudication, BulkChange, Label, Project, SkipReason, Task, UnsafeCategory, User, Verdict
+from annotator.models.in_force import preferences_stated
 from annotator.pii.highlights import marks_of
 from annotator.projects.pseudonyms import Naming
 from annotator.refusals import Refusal
@@ -94,8 +95,7 @@ def _page(
         "raters": [_rater(rater, shown, naming, people) for rater in shown.raters],
         "imported_feedback": imported_feedback(shown),
         "settled_by": naming(shown.adjudication.by) if shown.adjudication else "",
-        "settled_preference": _comparison(shown.adjudication, shown) if shown.adjudication else "",
-        "agreed_preference": preference_text(shown.consensus.preference) if shown.consensus else "",
+        "comparison": _comparison_in_force(shown, task),
         "events": list(_events(happened, given, naming, manages=manages)),
     }
     return render(request, "workspace/data_task.html", context, status=status)
@@ -144,6 +144,11 @@ def _rater(rater: Rater, shown: Reviewed, naming: Naming, people: Mapping[int, U
         "preference": _comparison(rater.annotation, shown),
         "written": written_answers(rater, shown),
     }
+
+
+def _comparison_in_force(shown: Reviewed, task: Task) -> str:
+    stated = preference_text(preferences_stated([task.pk]).get(task.pk))
+    return stated or (_comparison(shown.adjudication, shown) if shown.adjudication else "")
 
 
 def _comparison(rating: Any, shown: Reviewed) -> str:

@@ -5,17 +5,13 @@
 grows.
 """
 
-from annotator.importing.prompts import is_held_out
-from rewards.snapshots.answers import AGREED, NotEnoughLabels, has_answers, preferred_alone, require_answers
+from rewards.snapshots.answers import NotEnoughLabels, has_answers, require_answers
 from rewards.snapshots.building import Step, remove_unfinished, steps, take
 
 __all__ = [
-    "AGREED",
     "NotEnoughLabels",
     "Step",
     "has_answers",
-    "is_held_out",
-    "preferred_alone",
     "remove_unfinished",
     "require_answers",
     "steps",

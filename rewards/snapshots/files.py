@@ -12,7 +12,7 @@ from types import TracebackType
 
 import numpy as np
 
-from annotator.importing.prompts import is_held_out
+from annotator.models.splits import is_held_out
 from rewards.snapshots.lines import Line
 
 PROMPT_BYTES = 16

@@ -18,9 +18,11 @@ from django.db.models import Max
 
 from annotator.consensus.rankings import pairs_in_force
 from annotator.models import Project, Task
-from annotator.models.label import (
+from annotator.models.in_force import (
     COMPARED_IN_FORCE,
-    IN_FORCE_OF_RESPONSE,
+    DECISIONS,
+    KEPT_IN_FORCE,
+    LABEL_IN_FORCE,
     PAIRS_IN_FORCE,
     PREFERENCE_IN_FORCE,
 )
@@ -79,13 +81,10 @@ _SELECT = f"""
 SELECT t.id, t.redacted_at, t.external_id, t.prompt_hash, t.conversation::text, t.metadata ->> 'source', t.language,
        {PREFERENCE_IN_FORCE}, ({PAIRS_IN_FORCE})::text, a.ranking::text, n.is_preferred, w.*
 FROM annotator_task t
-LEFT JOIN LATERAL (SELECT * FROM annotator_consensus c WHERE c.task_id = t.id LIMIT 1) c ON true
-LEFT JOIN LATERAL (
-    SELECT * FROM annotator_adjudication a WHERE a.task_id = t.id AND a.is_current LIMIT 1
-) a ON true
+{DECISIONS}
 CROSS JOIN LATERAL (
     SELECT EXISTS (
-        SELECT FROM annotator_response r CROSS JOIN LATERAL ({IN_FORCE_OF_RESPONSE}) l WHERE r.task_id = t.id
+        SELECT FROM annotator_response r CROSS JOIN LATERAL ({LABEL_IN_FORCE}) l WHERE r.task_id = t.id
     ) AS is_labelled OFFSET 0
 ) y
 CROSS JOIN LATERAL (SELECT NOT y.is_labelled AND {COMPARED_IN_FORCE} AS is_preferred OFFSET 0) n
@@ -98,10 +97,10 @@ CROSS JOIN LATERAL (
            array_agg(coalesce(l.cut, r.segments)::text ORDER BY r.position),
            array_agg(l.rubric_version ORDER BY r.position)
     FROM annotator_response r
-    LEFT JOIN LATERAL ({IN_FORCE_OF_RESPONSE}) l ON true
+    LEFT JOIN LATERAL ({LABEL_IN_FORCE}) l ON true
     LEFT JOIN LATERAL (
         SELECT string_agg(g.scores::text, ', ' ORDER BY g.annotation_id) AS ratings FROM annotator_rating g
-        WHERE l.source <> 'imported' AND g.response_id = r.id AND g.annotation_id = ANY (c.kept)
+        WHERE l.source <> 'imported' AND g.response_id = r.id AND g.annotation_id = ANY ({KEPT_IN_FORCE})
     ) k ON true
     WHERE r.task_id = t.id AND (n.is_preferred OR l.source IS NOT NULL)
 ) w

@@ -2,20 +2,29 @@
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from itertools import product
 from typing import Any, NamedTuple
 
 import pytest
+from django.db import connection
 from django.db.models import QuerySet
 
-from annotator.exporting.filters import EVERYTHING
+from annotator.agreement import counted_ratings
+from annotator.agreement.pair_counts import Columns, Flag
+from annotator.consensus.rankings import pairs_of
+from annotator.exporting.filters import EVERYTHING, Filters
 from annotator.exporting.layouts import LAYOUTS
 from annotator.models import NEITHER_VALID, Adjudication, Consensus, Label, Project, Task, User
+from annotator.models.in_force import compared_alone
+from annotator.models.splits import HELD_OUT, is_held_out
+from annotator.review.adjudications import adjudicate
 from annotator.review.blindness import tasks_held_by
+from annotator.search.listing import listed
 from rewards.learning_material import material
 from rewards.rated_models import rated_models
-from rewards.snapshots import lines
-from tests.builders import NOW, imported, task_row
+from rewards.snapshots import has_answers, lines
+from tests.builders import NOW, imported, make_task, rate, task_row, the_task
 from tests.conftest import Cast
 
 pytestmark = pytest.mark.django_db
@@ -30,17 +39,28 @@ class Said(NamedTuple):
     settled: int | None
     label: str
 
-    def in_force(self) -> int | None:
+    @property
+    def stated(self) -> int | None:
         """The rule, in the words of docs/protocol.md: a reviewer's word, else the annotators', else the file's."""
         words = [self.settled] if self.dropped else [self.settled, self.agreed, self.imported]
-        word = next((word for word in words if word is not None), None)
-        return None if word == NEITHER_VALID else word
+        return next((word for word in words if word is not None), None)
+
+    def in_force(self) -> int | None:
+        return None if self.stated == NEITHER_VALID else self.stated
+
+    @property
+    def is_labelled(self) -> bool:
+        return self.label == "adjudicated" or (bool(self.label) and not self.dropped)
 
 
 CASES = [
     Said(*case)
     for case in product(
-        [None, -2], [None, 1], [False, True], [None, 3, NEITHER_VALID], ["", "consensus", "adjudicated"]
+        [None, -2, NEITHER_VALID],
+        [None, 1],
+        [False, True],
+        [None, 3, NEITHER_VALID],
+        ["", "imported", "consensus", "adjudicated"],
     )
     if case[3] is None or case[4] == "adjudicated"  # a reviewer labels every response
 ]
@@ -106,3 +126,113 @@ def test_the_counts_and_the_ranking_of_models_read_the_same(project: Project, ca
     assert material(project).preferences == len(preferred)
     (first, _second) = rated_models(project).people.standings
     assert first.wins.n == len(preferred)
+
+
+# Who reads it ----------------------------------------------------------------------------------------------
+
+
+def test_pages_show_what_is_said(project: Project, cases: dict[str, Said]) -> None:
+    tasks = project.tasks.in_bulk()
+    shown = listed(list(tasks), project, rewards=False)
+    assert {row.task.external_id: row.preference for row in shown} == {
+        name: said.stated for name, said in cases.items()
+    }
+
+
+def test_a_project_has_answers_where_one_of_its_tasks_has_any(project: Project, cases: dict[str, Said]) -> None:
+    alone = {task.external_id for task in compared_alone(project.tasks.all())}
+    assert alone == {name for name, said in cases.items() if said.in_force() is not None and not said.is_labelled}
+    for name, said in cases.items():
+        Task.objects.filter(project=project).exclude(external_id=name).update(state=Task.State.RETIRED)
+        Task.objects.filter(project=project, external_id=name).update(state=Task.State.COMPLETE)
+        assert has_answers(project) == (said.in_force() is not None or said.is_labelled), said
+
+
+PLACES = ["Answer 0", "Answer 1", "Answer 2"]
+
+
+class Ranked(NamedTuple):
+    """What is stored about a task of three responses, of which the raters find the last one better than the first."""
+
+    agreed: bool
+    dropped: bool
+    settled: list[list[int]] | None
+    label: str
+
+    def in_force(self) -> list[list[int]]:
+        if self.settled is not None:
+            return [[better, worse] for better, worse in pairs_of(self.settled)]
+        return [[2, 0]] if self.agreed and not self.dropped else []
+
+
+RANKED = [
+    Ranked(*case)
+    for case in product(
+        [False, True], [False, True], [None, [[1], [0, 2]], [[0, 1, 2]]], ["", "imported", "consensus", "adjudicated"]
+    )
+    if case[2] is None or case[3] == "adjudicated"
+]
+
+
+def test_a_snapshot_learns_the_pairs_that_exports_show(project: Project, cast: Cast) -> None:
+    named = {f"case-{number}": ranked for number, ranked in enumerate(RANKED)}
+    imported(project, *(task_row(name, responses=3) for name in named))
+    for task in Task.objects.filter(project=project).select_related("project"):
+        ranked = named[task.external_id]
+        store(task, Said(None, None, ranked.dropped, None, ranked.label), cast.carol)
+        ids = list(task.responses.order_by("position").values_list("pk", flat=True))
+        if ranked.agreed:
+            about = {"project": project, "annotators": 3, "computed_at": NOW, "pairs": [[ids[2], ids[0]]]}
+            Consensus.objects.update_or_create(task=task, defaults=about)
+        if ranked.settled is not None:
+            tiers = [[ids[place] for place in tier] for tier in ranked.settled]
+            task.adjudications.update(ranking=tiers)
+    lines_of = [json.loads(line.text) for part in lines.parts(project) for line in part]
+    learnt = {line["task"]: line.get("pairs", []) for line in lines_of}
+    in_force = {name: ranked.in_force() for name, ranked in named.items()}
+    assert {name: pairs for name, pairs in learnt.items() if pairs} == {name: p for name, p in in_force.items() if p}
+    shown: dict[str, list[list[int]]] = {}
+    for row in exported(project, "dpo"):
+        if row["by"] == "ranking":
+            pair = [PLACES.index(row[side][0]["content"][:8]) for side in ("chosen", "rejected")]
+            shown.setdefault(row["task"], []).append(pair)
+    assert shown == {name: pairs for name, pairs in in_force.items() if pairs}
+
+
+def test_ratings_that_are_dropped_are_kept_by_nobody(project: Project, cast: Cast) -> None:
+    Project.objects.update(base_annotators=3, max_annotators=3)
+    project.refresh_from_db()
+    make_task(project, "far-apart")
+    for person, level in ((cast.alice, 0), (cast.bob, 4), (cast.erin, 2)):
+        rate(project, person, level)
+    task = the_task(project, "far-apart")
+    assert task.consensus.drop_reason
+    scores = {response.pk: dict.fromkeys(project.attribute_keys(), 3) for response in task.responses.all()}
+    adjudicate(task.pk, scores=scores, reason="slip", by=cast.carol, now=NOW)
+    (line,) = [json.loads(line.text) for part in lines.parts(project) for line in part]
+    assert [response["ratings"] for response in line["responses"]] == [[], []]
+    kept = counted_ratings.read([task.pk], Columns(("helpfulness",)))["flags"] & Flag.KEPT
+    assert not kept.any()
+
+
+def test_a_time_selects_by_when_what_is_in_force_was_made(project: Project, cast: Cast) -> None:
+    imported(project, task_row("settled-later"))
+    task = the_task(project, "settled-later")
+    store(task, Said(None, 1, False, 3, "adjudicated"), cast.carol)
+    task.adjudications.update(made_at=NOW + timedelta(days=2))
+    Label.objects.update(made_at=NOW + timedelta(days=2))
+    nobody: QuerySet[Any] = tasks_held_by(None)
+    for layout in ("preference", "dpo"):
+        before, after = (
+            list(LAYOUTS[layout].rows(project, filters, nobody))
+            for filters in (Filters(until=NOW + timedelta(days=1)), Filters(since=NOW + timedelta(days=1)))
+        )
+        assert (before, len(after)) == ([], 1)
+
+
+@pytest.mark.parametrize("start", ["0000000000000000", "199999999999988f", "1999999999999a00", "ffffffffffffffff"])
+@pytest.mark.parametrize("share", [0.1, float.fromhex("0x0.1999999999999p0"), 0.5, 1.0])
+def test_both_forms_of_the_split_say_the_same(start: str, share: float) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {HELD_OUT} FROM (SELECT %(hash)s AS prompt_hash) t", {"hash": start, "share": share})
+        assert cursor.fetchone() == (is_held_out(start, share),)

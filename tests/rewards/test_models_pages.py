@@ -17,8 +17,9 @@ from annotator.background.heartbeats import QueueHealth
 from annotator.models import AuditEntry, Project, Response, Role, Task, User
 from annotator.models.annotation import NEITHER_VALID
 from annotator.models.public_ids import response_of
+from annotator.models.splits import is_held_out
 from annotator.review import adjudicate
-from rewards import largest_errors, learning_material, run_progress, scoring, snapshots
+from rewards import largest_errors, learning_material, run_progress, scoring
 from rewards.learning.config import PATH_SETTINGS, TrainConfig
 from rewards.learning.data import Response as Scored
 from rewards.learning.data import Task as Row
@@ -508,7 +509,7 @@ def test_rest_describes_every_setting(carol: Client) -> None:
 
 def test_the_material_is_split_as_a_snapshot_splits_it(labelled: Project) -> None:
     hashes = {task.prompt_hash for task in labelled.tasks.all()}
-    held_out = {prompt for prompt in hashes if snapshots.is_held_out(prompt, labelled.validation_share)}
+    held_out = {prompt for prompt in hashes if is_held_out(prompt, labelled.validation_share)}
     counted = learning_material.material(labelled)
     assert (counted.labels, counted.held_out_prompts, counted.train_prompts) == (
         24,

@@ -22,8 +22,8 @@ from annotator.exporting.layouts import LAYOUTS
 from annotator.exporting.rows import NoLabels, UnknownExport, UnknownField, export
 from annotator.exporting.spreadsheets import cell_of_text
 from annotator.importing import import_rows
-from annotator.importing.prompts import is_held_out, prompt_hash
 from annotator.models import Label, Project, Rating, Task
+from annotator.models.splits import is_held_out, prompt_hash
 from annotator.review import adjudicate, judge
 from tests.builders import (
     ATTRIBUTES,

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 
 from annotator.models import Consensus, Label, Project, Task
-from annotator.models.label import IN_FORCE_OF_RESPONSE
+from annotator.models.in_force import LABEL_IN_FORCE
 from tests.builders import ATTRIBUTES, NOW, make_task
 
 SOURCES = Label.Source.values
@@ -14,7 +14,7 @@ SETS = list(chain.from_iterable(combinations(SOURCES, size) for size in range(4)
 SCORES = dict.fromkeys(ATTRIBUTES, 2)
 BY_SQL = f"""
 SELECT r.id, l.source FROM annotator_response r
-LEFT JOIN annotator_consensus c ON c.task_id = r.task_id CROSS JOIN LATERAL ({IN_FORCE_OF_RESPONSE}) l
+LEFT JOIN annotator_consensus c ON c.task_id = r.task_id CROSS JOIN LATERAL ({LABEL_IN_FORCE}) l
 """
 
 

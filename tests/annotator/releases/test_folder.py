@@ -11,9 +11,9 @@ import yaml
 
 from annotator.agreement import Selection, report
 from annotator.db.clock import database_now
-from annotator.importing.prompts import is_held_out
 from annotator.models import Project, Release, Task
 from annotator.models import project as project_module
+from annotator.models.splits import is_held_out
 from annotator.releases import folder, jobs
 from tests.annotator.releases.conftest import Made, elsewhere
 from tests.builders import ATTRIBUTES, NOW, imported, label_row, make_task, pseudonym

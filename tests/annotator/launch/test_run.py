@@ -104,7 +104,7 @@ def test_the_gpu_workers_run_the_same_line_on_a_reserved_gpu(service: str, name:
 
 def test_compose_has_no_process_that_make_run_lacks() -> None:
     known = {command.name for command in run.COMMANDS} | {"prepare"}
-    assert set(COMPOSE) - {"postgres", "redis"} - set(ON_A_GPU) == known
+    assert set(COMPOSE) - {"postgres", "redis", "proxy"} - set(ON_A_GPU) == known
 
 
 @pytest.mark.parametrize("service", COMPOSE)
@@ -117,9 +117,10 @@ def test_compose_keeps_no_secret_and_evicts_no_work() -> None:
     assert COMPOSE["web"]["environment"]["SECRET_KEY"].startswith("${SECRET_KEY:?")
 
 
-def test_compose_publishes_the_web_on_this_machine_unless_told_otherwise() -> None:
-    (published,) = COMPOSE["web"]["ports"]
-    assert published == "${BIND:-127.0.0.1}:${PORT:-8000}:8000"
+def test_compose_publishes_the_proxy_alone_and_on_this_machine_unless_told_otherwise() -> None:
+    published = {name: service["ports"] for name, service in COMPOSE.items() if "ports" in service}
+    assert published == {"proxy": ["${BIND:-127.0.0.1}:${PORT:-8000}:8000"]}
+    assert COMPOSE["web"]["environment"]["TRUSTED_PROXIES"] == "${TRUSTED_PROXIES:-1}"
 
 
 @pytest.mark.parametrize("file", [".gitignore", ".dockerignore"])

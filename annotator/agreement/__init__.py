@@ -7,8 +7,8 @@ them together for the doors.
 
 from annotator.agreement.pair_counts import Selection
 from annotator.agreement.raters import Pair, Rater, Week, rater_called
-from annotator.agreement.reports import Agreement, Report, agreement, kappas, report, trend
-from annotator.agreement.totals_refresh import rebuild, refresh, refresh_all, refresh_until_done
+from annotator.agreement.reports import Agreement, Report, agreement, as_json, kappas, report, trend
+from annotator.agreement.totals_refresh import rebuild, refresh, refresh_all
 from annotator.agreement.two_rater_kappa import AgainstExperts, against_experts, paired_kappa
 
 __all__ = [
@@ -21,13 +21,13 @@ __all__ = [
     "Week",
     "against_experts",
     "agreement",
+    "as_json",
     "kappas",
     "paired_kappa",
     "rater_called",
     "rebuild",
     "refresh",
     "refresh_all",
-    "refresh_until_done",
     "report",
     "trend",
 ]

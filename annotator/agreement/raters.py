@@ -27,7 +27,7 @@ class Rater:
     `bias` is the annotator's rating minus the others', in levels.
     """
 
-    user: User
+    annotator: User
     shared: int
     kappa: Mapping[str, float | None]
     exact: Mapping[str, float | None]
@@ -38,17 +38,16 @@ class Rater:
 class Pair:
     """Agreement of two annotators on the responses that both have rated."""
 
-    one: User
-    other: User
+    annotators: tuple[User, User]
     shared: int
     kappa: Mapping[str, float | None]
 
 
 @dataclass(frozen=True)
 class Week:
-    """Agreement on the responses whose latest rating came in the week that begins on `monday`."""
+    """Agreement on the responses whose latest rating came in a week, named by its Monday."""
 
-    monday: date
+    week: date
     samples: int
     kappa: Mapping[str, float | None]
 
@@ -83,7 +82,7 @@ def pairs(project: Project, columns: Columns, *, of: User | None = None) -> list
     kappa = measures.kappa(meetings.tables)
     pairs = ((place, [users.get(side) for side in totals.sides(owner)]) for place, owner in _most_first(meetings))
     return [
-        Pair(one, other, int(meetings.shared[place]), kappa=_by_key(columns, kappa[place]))
+        Pair((one, other), int(meetings.shared[place]), kappa=_by_key(columns, kappa[place]))
         for place, (one, other) in pairs
         if one and other
     ]

@@ -37,7 +37,7 @@ WHERE t.project_id = %s AND EXISTS (SELECT FROM annotator_assignment s WHERE s.t
 
 
 @dataclass(frozen=True)
-class Standing:
+class TotalsFreshness:
     """The time at which the totals were right, how many changes are not counted yet, and the columns of the totals."""
 
     as_of: datetime | None
@@ -45,18 +45,18 @@ class Standing:
     columns: Columns
 
 
-def up_to_date(project: Project, *, now: datetime) -> Standing:
+def up_to_date(project: Project, *, now: datetime) -> TotalsFreshness:
     """Counts what has changed, unless that is more than AT_ONCE; then `as_of` and `pending` say how old the totals are.
 
     If another process is counting, this one does not wait for it.
     """
     pending, state, attributes = waiting(project), _state(project), _attributes(project)
     if 0 < pending <= AT_ONCE or (state and state.attributes != attributes):
-        _refresh_unless_busy(project, now=now, most=AT_ONCE)
+        _count_batch_unless_busy(project, now=now, most=AT_ONCE)
         pending, state = waiting(project), _state(project)
     columns = Columns(tuple(state.attributes if state else attributes), ties=project.allow_ties)
     counted_at = state.refreshed_at if state else None
-    return Standing(counted_at if pending else now, pending, columns)
+    return TotalsFreshness(counted_at if pending else now, pending, columns)
 
 
 def waiting(project: Project) -> int:
@@ -64,9 +64,16 @@ def waiting(project: Project) -> int:
     return StaleAgreement.objects.filter(project=project).count()
 
 
+def refresh(project: Project, *, now: datetime, at_once: int = BATCH) -> int:
+    """Counts all waiting changes of a project, one batch per transaction; returns of how many tasks."""
+    counted = 0
+    while batch := _count_batch(project, now=now, most=at_once):
+        counted += batch
+    return counted
+
+
 @transaction.atomic
-def refresh(project: Project, *, now: datetime, most: int = BATCH) -> int:
-    """Counts up to `most` changes; returns of how many tasks they were."""
+def _count_batch(project: Project, *, now: datetime, most: int) -> int:
     _lock(project)
     attributes, state = _attributes(project), _state(project)
     # A key's meaning depends on the attributes: counts of the old ones cannot be read with the new ones.
@@ -90,20 +97,12 @@ def refresh_all(*, now: datetime) -> int:
     projects = Project.objects.select_related("rubric").in_bulk(list(stale))
     # Rows of deleted projects would wait for ever.
     StaleAgreement.objects.filter(project__in=set(stale) - set(projects)).delete()
-    return failures.each_project("refresh_agreement", projects.values(), partial(_refresh_all_of, now=now))
 
+    def refreshed(project: Project) -> int:
+        batch = partial(_count_batch_unless_busy, project, now=now, most=BATCH)
+        return pacing.alone_in_slices("agreement in slices", project.pk, batch)
 
-def _refresh_all_of(project: Project, *, now: datetime) -> int:
-    refreshed = partial(_refresh_unless_busy, project, now=now, most=BATCH)
-    return pacing.alone_in_slices("agreement in slices", project.pk, refreshed)
-
-
-def refresh_until_done(project: Project, *, now: datetime, at_once: int = BATCH) -> int:
-    """Counts all waiting changes, one batch per transaction; returns of how many tasks."""
-    counted = 0
-    while batch := refresh(project, now=now, most=at_once):
-        counted += batch
-    return counted
+    return failures.each_project("refresh_agreement", projects.values(), refreshed)
 
 
 def rebuild(project: Project, *, now: datetime) -> int:
@@ -111,13 +110,13 @@ def rebuild(project: Project, *, now: datetime) -> int:
     with transaction.atomic():
         _lock(project)
         _forget(project)
-    return refresh_until_done(project, now=now, at_once=4 * BATCH)
+    return refresh(project, now=now, at_once=4 * BATCH)
 
 
 @transaction.atomic
-def _refresh_unless_busy(project: Project, *, now: datetime, most: int) -> int:
+def _count_batch_unless_busy(project: Project, *, now: datetime, most: int) -> int:
     """Counts a batch, or returns 0 at once if another process is counting: a page must not wait for it."""
-    return refresh(project, now=now, most=most) if locks.transaction_lock("agreement", project.pk) else 0
+    return _count_batch(project, now=now, most=most) if locks.transaction_lock("agreement", project.pk) else 0
 
 
 def _lock(project: Project) -> None:

@@ -8,8 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotator import access
-from annotator.agreement import report
-from annotator.agreement.report_json import to_json
+from annotator.agreement import as_json, report
 from annotator.api.resources import Resource
 from annotator.db.clock import database_now
 
@@ -134,4 +133,4 @@ class ProjectAgreement(Resource):
         project = access.reviewed_project(user, slug)
         computed = report(project, now=database_now())
         naming = access.naming_for(user, project)
-        return Response(ProjectAgreementSerializer(to_json(computed, name=naming)).data)
+        return Response(ProjectAgreementSerializer(as_json(computed, name=naming)).data)

@@ -300,7 +300,7 @@ def _of_agreement(project: Project, *, now: datetime) -> dict[str, Any]:
             selection: {key: estimate.kappa for key, estimate in by_attribute.items()}
             for selection, by_attribute in kappas.items()
         },
-        "weeks": [[week.monday.isoformat(), dict(week.kappa)] for week in weeks],
+        "weeks": [[week.week.isoformat(), dict(week.kappa)] for week in weeks],
     }
 
 

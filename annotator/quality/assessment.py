@@ -59,9 +59,9 @@ def _lengths(project: Project, work: Work) -> dict[int, int]:
 
 def _with_others(project: Project, now: datetime) -> dict[int, WithOthers]:
     agreements = {}
-    for rater in agreement.report(project, now=now).raters:
+    for rater in agreement.report(project, now=now).annotators:
         kappas = [kappa for kappa in rater.kappa.values() if kappa is not None]
-        agreements[rater.user.pk] = WithOthers(fmean(kappas) if kappas else None, rater.shared)
+        agreements[rater.annotator.pk] = WithOthers(fmean(kappas) if kappas else None, rater.shared)
     return agreements
 
 

@@ -226,15 +226,15 @@ def _agreement(facts: Facts) -> str:
     report = facts.report
     head = ["attribute", "first three", "all", "kept", "responses", "HelpSteer2: first, improved, filtered"]
     rows = []
-    asked = {one.key for attributes in facts.versions.values() for one in attributes} or set(report.closeness)
-    for key in filter(asked.__contains__, report.closeness):
+    asked = {one.key for attributes in facts.versions.values() for one in attributes} or set(report.all)
+    for key in filter(asked.__contains__, report.all):
         estimates = [report.selections[selection][key] for selection in Selection]
-        samples = report.selections[Selection.ALL][key].samples
+        samples = report.all[key].samples
         known = helpsteer2.ATTRIBUTES.get(key)
         theirs = f"{known.initial:.3f}, {known.improved:.3f}, {known.filtered:.3f}" if known else ""
         rows.append([f"`{key}`", *map(_kappa, estimates), _count(samples), theirs])
-    for name, estimate in (("preference", report.preference.agreement), ("ranking", report.ranking.agreement),
-                           ("safety", report.safety.agreement)):  # fmt: skip
+    further = {"preference": report.preference, "ranking": report.ranking, "safety": report.safety}
+    for name, estimate in further.items():
         if estimate.samples:
             rows.append([f"({name})", "", _kappa(estimate), "", _count(estimate.samples), ""])
     return (

@@ -92,7 +92,7 @@ def write(release: Release, folder: Path, pulse: Pulse, *, now: datetime) -> Wri
     """
     project = release.project
     # Before the moment that is frozen, as it writes: agreement first counts what has changed.
-    agreement.refresh_until_done(project, now=now)
+    agreement.refresh(project, now=now)
     report = agreement.report(project, now=now)
     take_statistics(Task, Response, Label, Consensus, Assignment, Annotation, Rating)
     with one_moment():

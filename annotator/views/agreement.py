@@ -37,10 +37,11 @@ def agreement(request: HttpRequest, slug: str) -> HttpResponse:
     rater = rater_called(project, request.GET.get("with", ""), naming=naming)
     measured = report(project, now=database_now(), pairs_of=rater)
     ever = [one for scope in Attribute.Scope for one in project.attributes_ever(scope)]
-    asked, known = {attribute.key for attribute in project.every_attribute()}, measured.selections[Selection.ALL]
-    attributes = [one for one in ever if one.key in measured.closeness and (one.key in asked or known[one.key].samples)]
+    asked, known = {attribute.key for attribute in project.every_attribute()}, measured.all
+    attributes = [one for one in ever if one.key in known and (one.key in asked or known[one.key].samples)]
     order = Order.read(request.GET.get("by", ""), attributes)
-    rows = order.sorted([Row.of(rater, attributes, name=naming) for rater in measured.raters])
+    rows = order.sorted([Row.of(rater, attributes, name=naming) for rater in measured.annotators])
+    shares = (measured.spearman, measured.exact, measured.within_one)
     page = {
         "project": project,
         "report": measured,
@@ -50,16 +51,17 @@ def agreement(request: HttpRequest, slug: str) -> HttpResponse:
             (attribute, [by_attribute[attribute.key] for by_attribute in measured.selections.values()])
             for attribute in attributes
         ],
-        "rated": max((selection.samples for selection in measured.selections[Selection.ALL].values()), default=0),
+        "rated": max((estimate.samples for estimate in known.values()), default=0),
         "reasons": _reasons(measured),
-        "closeness": [(attribute, measured.closeness[attribute.key]) for attribute in attributes],
-        "confusions": [
-            (attribute, charts.heat(measured.closeness[attribute.key].confusion)) for attribute in attributes
+        "closeness": [
+            (attribute, measured.alpha[attribute.key], *(measure[attribute.key] for measure in shares))
+            for attribute in attributes
         ],
+        "confusions": [(attribute, charts.heat(measured.confusion[attribute.key])) for attribute in attributes],
         "by_attribute": charts.by_attribute(attributes, _selections(measured, project)),
         "by_week": charts.by_week(
             attributes,
-            [(week.monday, week.kappa) for week in measured.weeks],
+            [(week.week, week.kappa) for week in measured.weeks],
             counts=[week.samples for week in measured.weeks],
         ),
         "order": order,
@@ -99,7 +101,7 @@ def _part(rows: Sequence["Row"], first: int) -> dict[str, Any]:
 
 def _pair(pair: Pair, attributes: Sequence[Attribute], *, name: Naming) -> dict[str, Any]:
     return {
-        "names": (name(pair.one), name(pair.other)),
+        "names": tuple(map(name, pair.annotators)),
         "shared": pair.shared,
         "mean": _mean(pair.kappa),
         "kappas": [pair.kappa[attribute.key] for attribute in attributes],
@@ -128,7 +130,7 @@ class Row:
     @classmethod
     def of(cls, rater: Rater, attributes: Sequence[Attribute], *, name: Naming) -> "Row":
         return cls(
-            name=name(rater.user),
+            name=name(rater.annotator),
             shared=rater.shared,
             kappa=_mean(rater.kappa),
             exact=_mean(rater.exact),

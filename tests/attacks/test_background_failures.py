@@ -89,7 +89,7 @@ def test_each_periodic_task_goes_on_in_the_other_projects(
     Project.objects.update(retrain_after_labels=1)
     broken: dict[str, tuple[Any, str, Callable[[], object]]] = {
         "expire": (assignment.leases, "_expire_in", lambda: assignment.expire_all(now=later)),
-        "agreement": (agreement.totals_refresh, "_refresh_unless_busy", lambda: agreement.refresh_all(now=NOW)),
+        "agreement": (agreement.totals_refresh, "_count_batch_unless_busy", lambda: agreement.refresh_all(now=NOW)),
         "recount": (assignment.counters, "recount", lambda: assignment.recount_all_wanted(now=NOW)),
         "due runs": (runs, "due", machine_tasks.start_due_runs),
     }

@@ -8,8 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.core.serializers.json import DjangoJSONEncoder
 
-from annotator.agreement import Agreement, Report, Selection, rebuild, refresh_until_done, report
-from annotator.agreement.report_json import to_json
+from annotator.agreement import Agreement, Report, Selection, as_json, rebuild, refresh, report
 from annotator.db.clock import database_now
 from annotator.management.projects import named_project
 
@@ -30,10 +29,10 @@ class Command(BaseCommand):
         if options["rebuild"]:
             # To standard error: standard output may be JSON.
             self.stderr.write(f"{rebuild(project, now=now)} tasks counted")
-        refresh_until_done(project, now=now)
+        refresh(project, now=now)
         agreement = report(project, now=now)
         if options["json"]:
-            document = to_json(agreement, name=lambda user: user.username)
+            document = as_json(agreement, name=lambda user: user.username)
             self.stdout.write(json.dumps(document, cls=DjangoJSONEncoder, indent=2))
             return
         for title, rows in _tables(agreement):
@@ -41,7 +40,7 @@ class Command(BaseCommand):
 
 
 def _tables(agreement: Report) -> Iterable[tuple[str, list[Sequence[str]]]]:
-    keys = list(agreement.closeness)
+    keys = list(agreement.all)
     yield "Weighted kappa, with 95 % intervals over tasks", list(_kappas(agreement, keys))
     yield "All annotations", list(_closeness(agreement))
     yield "Annotators against their peers: kappa", list(_raters(agreement, keys))
@@ -55,9 +54,9 @@ def _kappas(agreement: Report, keys: Sequence[str]) -> Iterable[Sequence[str]]:
         total = agreement.selections[Selection.ALL][key]
         yield [key, *map(_with_interval, estimates), str(total.samples), str(total.ratings)]
     further = (
-        ("(preference)", agreement.preference.agreement),
-        ("(ranking)", agreement.ranking.agreement),
-        ("(safety)", agreement.safety.agreement),
+        ("(preference)", agreement.preference),
+        ("(ranking)", agreement.ranking),
+        ("(safety)", agreement.safety),
     )
     for name, estimate in further:
         if estimate.samples:
@@ -72,27 +71,21 @@ def _with_interval(estimate: Agreement) -> str:
 
 def _closeness(agreement: Report) -> Iterable[Sequence[str]]:
     yield ["attribute", "alpha ordinal", "alpha interval", "spearman", "exact", "within one"]
-    for key, closeness in agreement.closeness.items():
-        measures = (
-            closeness.alpha_ordinal,
-            closeness.alpha_interval,
-            closeness.spearman,
-            closeness.exact,
-            closeness.within_one,
-        )
-        yield [key, *(number(measure) for measure in measures)]
+    for key, alpha in agreement.alpha.items():
+        shares = (measure[key] for measure in (agreement.spearman, agreement.exact, agreement.within_one))
+        yield [key, *map(number, (alpha.ordinal, alpha.interval, *shares))]
 
 
 def _raters(agreement: Report, keys: Sequence[str]) -> Iterable[Sequence[str]]:
     yield ["annotator", "shared", *keys]
-    for rater in agreement.raters:
-        yield [rater.user.username, str(rater.shared), *(number(rater.kappa[key]) for key in keys)]
+    for rater in agreement.annotators:
+        yield [rater.annotator.username, str(rater.shared), *(number(rater.kappa[key]) for key in keys)]
 
 
 def _weeks(agreement: Report, keys: Sequence[str]) -> Iterable[Sequence[str]]:
     yield ["week of", "samples", *keys]
     for week in agreement.weeks:
-        yield [week.monday.isoformat(), str(week.samples), *(number(week.kappa[key]) for key in keys)]
+        yield [week.week.isoformat(), str(week.samples), *(number(week.kappa[key]) for key in keys)]
 
 
 def number(measure: float | None) -> str:

@@ -24,7 +24,7 @@ class Command(BaseCommand):
         project, now = named_project(options["project"]), database_now()
         if options["background"]:
             os.nice(10)
-        agreement.refresh_until_done(project, now=now)
+        agreement.refresh(project, now=now)
         quality.assess(project, now=now)
         if not options["background"]:
             self._print(findings(project, most_flagged_first(project)))

@@ -8,7 +8,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from annotator.agreement import rebuild, report
-from annotator.agreement.reports import Rankings
+from annotator.agreement.reports import RankingAgreement
 from annotator.models import Consensus, Project, Role
 from tests.builders import NOW, make_member, make_project, make_task, make_user, rate
 
@@ -31,20 +31,20 @@ def ranked(project: Project, responses: int, *orders: Order) -> None:
         rate(project, user, ranking=[[ids[place] for place in tier] for tier in order])
 
 
-def measured(project: Project) -> Rankings:
+def measured(project: Project) -> RankingAgreement:
     return report(project, now=NOW).ranking
 
 
 def test_nothing_ranked_is_said_so(asking: Project) -> None:
-    assert (measured(asking).agreement.kappa, measured(asking).agreement.samples) == (None, 0)
+    assert (measured(asking).kappa, measured(asking).samples) == (None, 0)
 
 
 def test_three_responses_by_hand(asking: Project) -> None:
     ranked(asking, 3, [[0], [1], [2]], [[0], [2], [1]])
     # -1, -1, -1 and -1, -1, 1, and the same with the other sign: kappa = 1 - (4/3) / (2 * 1).
     estimate = measured(asking)
-    assert estimate.agreement.kappa == pytest.approx(1 / 3)
-    assert (estimate.agreement.samples, estimate.agreement.ratings) == (3, 6)
+    assert estimate.kappa == pytest.approx(1 / 3)
+    assert (estimate.samples, estimate.ratings) == (3, 6)
     assert [estimate.same_order, estimate.ties] == pytest.approx([2 / 3, 0])
 
 
@@ -52,21 +52,21 @@ def test_ties_by_hand(asking: Project) -> None:
     ranked(asking, 3, [[0, 1], [2]], [[0], [1], [2]])
     # 0, -1, -1 and -1, -1, -1: mean squared difference 1/3, mean square 5/6.
     estimate = measured(asking)
-    assert estimate.agreement.kappa == pytest.approx(1 - (1 / 3) / (2 * 5 / 6))
+    assert estimate.kappa == pytest.approx(1 - (1 / 3) / (2 * 5 / 6))
     assert [estimate.same_order, estimate.ties] == pytest.approx([2 / 3, 1 / 6])
 
 
 def test_the_order_of_the_import_says_nothing(asking: Project) -> None:
     ranked(asking, 3, [[2], [0], [1]], [[2], [1], [0]])
-    assert measured(asking).agreement.kappa == pytest.approx(1 / 3)
+    assert measured(asking).kappa == pytest.approx(1 / 3)
 
 
 def test_the_same_order_is_1_and_the_reverse_is_minus_1(asking: Project) -> None:
     ranked(asking, 4, [[2], [0], [1], [3]], [[2], [0], [1], [3]])
-    assert measured(asking).agreement.kappa == pytest.approx(1)
+    assert measured(asking).kappa == pytest.approx(1)
     asking.tasks.all().delete()
     ranked(asking, 4, [[2], [0], [1], [3]], [[3], [1], [0], [2]])
-    assert measured(asking).agreement.kappa == pytest.approx(-1)
+    assert measured(asking).kappa == pytest.approx(-1)
 
 
 def test_without_ties_it_is_the_mean_of_kendalls_tau(asking: Project) -> None:
@@ -81,17 +81,17 @@ def test_without_ties_it_is_the_mean_of_kendalls_tau(asking: Project) -> None:
     ]
     for one, other in pairs:
         ranked(asking, 5, one, other)
-    assert measured(asking).agreement.kappa == pytest.approx(fmean(tau(*pair) for pair in pairs))
+    assert measured(asking).kappa == pytest.approx(fmean(tau(*pair) for pair in pairs))
 
 
 def test_the_interval_draws_tasks_and_not_pairs(asking: Project) -> None:
     for _ in range(2):
         ranked(asking, 3, [[0], [1], [2]], [[0], [1], [2]])
         ranked(asking, 3, [[0], [1], [2]], [[2], [1], [0]])
-    assert measured(asking).agreement.interval is None
+    assert measured(asking).interval is None
     ranked(asking, 3, [[0], [1], [2]], [[2], [1], [0]])
     # Of five tasks, two with 1 and three with -1, a draw has 1 no time to five times.
-    assert measured(asking).agreement.interval == pytest.approx((-1, 0.6))
+    assert measured(asking).interval == pytest.approx((-1, 0.6))
 
 
 def test_counting_anew_changes_nothing(asking: Project) -> None:
@@ -101,7 +101,7 @@ def test_counting_anew_changes_nothing(asking: Project) -> None:
     assert measured(asking) == before
     Consensus.objects.all().delete()
     asking.tasks.all().delete()
-    assert measured(asking).agreement.samples == 0
+    assert measured(asking).samples == 0
 
 
 def test_rest_and_the_page_tell_it(asking: Project, client: APIClient) -> None:

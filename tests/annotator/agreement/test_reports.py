@@ -143,7 +143,7 @@ def rated_by_two(project: Project, cast: Cast, field: str, values: Sequence[tupl
 def test_a_response_belongs_to_the_week_of_its_latest_rating(project: Project, cast: Cast) -> None:
     rated_by_two(project, cast, "level", [(1, 2), (3, 3)])
     (week,) = report(project, now=NOW).weeks
-    assert (week.monday, week.samples) == (date(2026, 2, 2), 4)
+    assert (week.week, week.samples) == (date(2026, 2, 2), 4)
     assert week.kappa["helpfulness"] == pytest.approx(kappa(project))
 
 
@@ -156,11 +156,11 @@ def test_strengths_of_a_preference_are_compared_in_their_order(project: Project,
     values = [value or 0 for value in stored][:6]
     one, other = values[::2], values[1::2]
     wanted = cohen_kappa_score(one + other, other + one, labels=LIKERT, weights="quadratic")
-    assert preference.agreement.samples == 3
-    assert preference.agreement.kappa == pytest.approx(wanted)
+    assert preference.samples == 3
+    assert preference.kappa == pytest.approx(wanted)
     assert preference.same_side == pytest.approx(fmean((a > 0) == (b > 0) for a, b in zip(one, other, strict=True)))
     assert preference.neither == pytest.approx(1 / 8)
-    assert preference.nominal == pytest.approx(cohen_kappa_score(one + other, other + one, labels=LIKERT))
+    assert preference.nominal_kappa == pytest.approx(cohen_kappa_score(one + other, other + one, labels=LIKERT))
 
 
 def test_a_tie_stands_between_the_two_sides_where_a_project_allows_it(project: Project, cast: Cast) -> None:
@@ -175,8 +175,8 @@ def test_a_tie_stands_between_the_two_sides_where_a_project_allows_it(project: P
     one, other = values[::2], values[1::2]
     scale = list(range(-3, 4))
     ordinal = cohen_kappa_score(one + other, other + one, labels=scale, weights="quadratic")
-    assert preference.agreement.kappa == pytest.approx(ordinal)
-    assert preference.nominal == pytest.approx(cohen_kappa_score(one + other, other + one, labels=scale))
+    assert preference.kappa == pytest.approx(ordinal)
+    assert preference.nominal_kappa == pytest.approx(cohen_kappa_score(one + other, other + one, labels=scale))
     same = [(a > TIE) - (a < TIE) == (b > TIE) - (b < TIE) for a, b in zip(one, other, strict=True)]
     assert preference.same_side == pytest.approx(fmean(same))
 
@@ -187,7 +187,7 @@ def test_what_is_being_counted_is_not_said_to_be_missing(project: Project, cast:
         waiting = report(project, now=NOW)
     assert waiting.pending
     assert waiting.selections[Selection.ALL]["helpfulness"].undefined_reason == "the ratings are still being counted"
-    assert waiting.preference.agreement.undefined_reason == "the ratings are still being counted"
+    assert waiting.preference.undefined_reason == "the ratings are still being counted"
     assert report(project, now=NOW).selections[Selection.ALL]["helpfulness"].kappa is not None
 
 
@@ -205,5 +205,5 @@ def test_safety_is_told_with_the_raw_agreement(project: Project, cast: Cast) -> 
             }
             annotation.submit(held.pk, replace(plain, ratings=ratings), now=NOW)
     safety = report(project, now=NOW).safety
-    assert safety.agreement.samples == 4
+    assert safety.samples == 4
     assert (safety.exact, safety.unsafe) == pytest.approx((1 / 4, 3 / 8))

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from annotator.agreement import Report, Selection, refresh_until_done, report
+from annotator.agreement import Report, Selection, refresh, report
 from annotator.models import Consensus, Project, Rating, Task, User
 from annotator.projects import project_settings
 from annotator.projects.rubrics import AttributeText, RubricText
@@ -89,9 +89,9 @@ def filled(request: pytest.FixtureRequest, db: None, known: dict[int, Filled]) -
     if seed not in known:
         project = project_settings.create({"slug": "scales", "name": "Scales", "rubric": rubric()})
         imported(project, *rows(random.Random(seed)))
-        refresh_until_done(project, now=NOW)
+        refresh(project, now=NOW)
         made = report(project, now=NOW)
-        people = [rater.user for rater in made.raters]
+        people = [rater.annotator for rater in made.annotators]
         own = [(user, own_work.agreement_with_peers(project, latest_assignments(user), now=NOW)) for user in people]
         known[seed] = Filled(made, own, list(stored(project)))
     return known[seed]
@@ -190,9 +190,9 @@ def test_alpha_is_krippendorffs(filled: Filled, key: str) -> None:
         level: alpha(reliability_data=table, level_of_measurement=level, value_domain=range(LEVELS[key]))
         for level in ("ordinal", "interval")
     }
-    closeness = filled.report.closeness[key]
-    assert closeness.alpha_ordinal == pytest.approx(expected["ordinal"], abs=EXACT)
-    assert closeness.alpha_interval == pytest.approx(expected["interval"], abs=EXACT)
+    measured = filled.report.alpha[key]
+    assert measured.ordinal == pytest.approx(expected["ordinal"], abs=EXACT)
+    assert measured.interval == pytest.approx(expected["interval"], abs=EXACT)
 
 
 @by_seed
@@ -200,13 +200,13 @@ def test_alpha_is_krippendorffs(filled: Filled, key: str) -> None:
 def test_shares_and_confusion_are_scikit_learns(filled: Filled, key: str) -> None:
     from sklearn.metrics import accuracy_score, confusion_matrix
 
-    pairs, closeness = Pairs.of(filled.of(key)), filled.report.closeness[key]
-    assert closeness.exact == pytest.approx(
+    pairs, report = Pairs.of(filled.of(key)), filled.report
+    assert report.exact[key] == pytest.approx(
         accuracy_score(pairs.first, pairs.second, sample_weight=pairs.weights), abs=EXACT
     )
     near = [abs(one - other) <= 1 for one, other in zip(pairs.first, pairs.second, strict=True)]
-    assert closeness.within_one == pytest.approx(np.average(near, weights=pairs.weights), abs=EXACT)
-    assert closeness.confusion == confusion_matrix(pairs.first, pairs.second, labels=range(LEVELS[key])).tolist()
+    assert report.within_one[key] == pytest.approx(np.average(near, weights=pairs.weights), abs=EXACT)
+    assert report.confusion[key] == confusion_matrix(pairs.first, pairs.second, labels=range(LEVELS[key])).tolist()
 
 
 @by_seed
@@ -216,7 +216,7 @@ def test_spearman_is_scipys(filled: Filled, key: str) -> None:
     pairs = Pairs.of(filled.of(key))
     times = np.rint(np.array(pairs.weights) * 60).astype(int)
     expected = spearmanr(np.repeat(pairs.first, times), np.repeat(pairs.second, times)).statistic
-    assert filled.report.closeness[key].spearman == pytest.approx(expected, abs=EXACT)
+    assert filled.report.spearman[key] == pytest.approx(expected, abs=EXACT)
 
 
 # People ----------------------------------------------------------------------------------------------------
@@ -227,9 +227,9 @@ def test_spearman_is_scipys(filled: Filled, key: str) -> None:
 def test_annotators_against_their_peers_are_scikit_learns(filled: Filled, key: str) -> None:
     from sklearn.metrics import accuracy_score
 
-    assert len(filled.report.raters) == 5
-    for rater in filled.report.raters:
-        mine, others = against_peers(filled.samples, rater.user, key)
+    assert len(filled.report.annotators) == 5
+    for rater in filled.report.annotators:
+        mine, others = against_peers(filled.samples, rater.annotator, key)
         assert rater.kappa[key] == pytest.approx(cohen(mine, others, LEVELS[key]), abs=EXACT)
         assert rater.exact[key] == pytest.approx(accuracy_score(mine, others), abs=EXACT)
         assert rater.bias[key] == pytest.approx(np.mean(mine) - np.mean(others), abs=EXACT)
@@ -252,7 +252,7 @@ def against_peers(samples: Sequence[Sample], user: User, key: str) -> tuple[list
 def test_pairs_of_annotators_are_scikit_learns(filled: Filled, key: str) -> None:
     assert len(filled.report.pairs) == 10
     for pair in filled.report.pairs:
-        names = (pair.one.username, pair.other.username)
+        names = [user.username for user in pair.annotators]
         both = [sample for sample in filled.samples if set(names) <= set(sample.raters)]
         one, other = ([sample.scores[sample.raters.index(name)][key] for sample in both] for name in names)
         assert pair.shared == len(both)

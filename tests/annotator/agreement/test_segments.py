@@ -75,8 +75,8 @@ def test_the_report_has_the_aspects_with_intervals(raters: list[User]) -> None:
         assert kappa.interval is not None
         assert kappa.interval[0] < kappa.kappa < kappa.interval[1]
         assert kappa.samples == 12 * 4
-    assert np.array(found.closeness["clarity"].confusion).shape == (5, 5)
-    assert found.raters[0].shared == 24  # responses, however many segments they have
+    assert np.array(found.confusion["clarity"]).shape == (5, 5)
+    assert found.annotators[0].shared == 24  # responses, however many segments they have
 
 
 def test_segments_and_responses_side_by_side(raters: list[User]) -> None:

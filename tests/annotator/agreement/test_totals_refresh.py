@@ -47,7 +47,7 @@ def totals(project: Project) -> Totals:
 
 
 def refreshed(project: Project) -> Totals:
-    agreement.refresh_until_done(project, now=NOW)
+    agreement.refresh(project, now=NOW)
     return totals(project)
 
 
@@ -126,7 +126,7 @@ def the_protocol_changes(scene: Scene) -> None:
 
 
 def some_is_counted(scene: Scene) -> None:
-    agreement.refresh(scene.project, now=NOW, most=scene.dice.randint(1, 4))
+    totals_refresh._count_batch(scene.project, now=NOW, most=scene.dice.randint(1, 4))
 
 
 HAPPENINGS = (
@@ -242,8 +242,7 @@ def test_two_who_count_at_once_count_once(project: Project) -> None:
     import_samples(project, [[level, 4 - level, 2] for level in (0, 1, 2, 3, 4) * 4])
     counted: list[int] = []
     threads = [
-        in_a_thread(lambda: counted.append(totals_refresh.refresh_until_done(project, now=NOW, at_once=3)))
-        for _ in range(3)
+        in_a_thread(lambda: counted.append(totals_refresh.refresh(project, now=NOW, at_once=3))) for _ in range(3)
     ]
     for thread in threads:
         thread.join()

@@ -131,7 +131,7 @@ def test_an_excluded_annotator_is_no_measure_and_still_checked(small: Project, c
 @pytest.mark.slow
 def test_whoever_gives_fours_to_everything_is_flagged_with_examples(project: Project, cast: Cast) -> None:
     rated_by_all(project, cast, 25, {"erin": 4})
-    agreement.refresh_until_done(project, now=NOW)
+    agreement.refresh(project, now=NOW)
     quality.assess(project, now=NOW)
     kinds = {flag["kind"]: flag for flag in of(project, cast.erin).flags}
     assert "leaning" in kinds
@@ -150,7 +150,7 @@ def test_the_first_ratings_are_looked_into_at_once(small: Project) -> None:
 
 
 def test_nothing_new_is_not_due(small: Project) -> None:
-    agreement.refresh_until_done(small, now=NOW)
+    agreement.refresh(small, now=NOW)
     quality.assess(small, now=NOW)
     assert not quality.is_due(small, now=LATER)
 
@@ -160,7 +160,7 @@ def test_a_little_news_waits_for_the_hour(small: Project, cast: Cast) -> None:
     make_task(small)
     rate(small, cast.alice)
     soon = NOW + timedelta(minutes=10)
-    agreement.refresh_until_done(small, now=soon)
+    agreement.refresh(small, now=soon)
     assert quality.since(small) == 1
     assert not quality.is_due(small, now=soon)
     assert quality.is_due(small, now=LATER)

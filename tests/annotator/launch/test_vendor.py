@@ -1,42 +1,32 @@
-"""Third-party files of the pages, fetched from npm by their hashes."""
+"""Third-party files of the pages, fetched from npm by its lock."""
 
-import base64
-import hashlib
-import io
-import tarfile
-from dataclasses import replace
+import json
 from pathlib import Path
 
 import pytest
 
-from annotator.launch.vendor import PACKAGES, VENDOR, Package, store
+from annotator.launch.vendor import LOCK, VENDOR, folders, store
 
 CSS = b'@font-face{src:url(a.woff2) format("woff2"),url(a.woff) format("woff"),url(a.ttf) format("truetype")}'
 FILES = {"LICENSE": b"free", "dist/a.min.css": CSS, "dist/fonts/a.woff2": b"font", "dist/fonts/a.ttf": b"old font"}
+WANTED = {"LICENSE": ".", "dist/a.min.css": ".", "dist/fonts/*.woff2": "fonts"}
 
 
-def archive(files: dict[str, bytes]) -> bytes:
-    written = io.BytesIO()
-    with tarfile.open(fileobj=written, mode="w:gz") as entries:
-        for name, content in files.items():
-            entry = tarfile.TarInfo(f"package/{name}")
-            entry.size = len(content)
-            entries.addfile(entry, io.BytesIO(content))
-    return written.getvalue()
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    for name, content in FILES.items():
+        file = tmp_path / "package" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    return tmp_path / "package"
 
 
-def package(content: bytes) -> Package:
-    wanted = {"LICENSE": ".", "dist/a.min.css": ".", "dist/fonts/*.woff2": "fonts"}
-    return Package("@them/a", "1.2.3", base64.b64encode(hashlib.sha512(content).digest()).decode(), wanted)
-
-
-def test_the_wanted_files_replace_the_folder(tmp_path: Path) -> None:
-    old = tmp_path / "a-1.2.3" / "gone.js"
-    old.parent.mkdir()
-    old.touch()
-    content = archive(FILES)
-    assert store(package(content), content, tmp_path) == 3
-    kept = {str(path.relative_to(old.parent)): path.read_bytes() for path in old.parent.rglob("*") if path.is_file()}
+def test_the_wanted_files_replace_the_folder(package: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "a-1.2.3"
+    folder.mkdir()
+    (folder / "gone.js").touch()
+    assert store(package, folder, WANTED) == 3
+    kept = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     assert kept == {
         "LICENSE": b"free",
         "a.min.css": b'@font-face{src:url(a.woff2) format("woff2")}',
@@ -44,24 +34,20 @@ def test_the_wanted_files_replace_the_folder(tmp_path: Path) -> None:
     }
 
 
-def test_another_archive_than_the_chosen_one_changes_nothing(tmp_path: Path) -> None:
-    content = archive(FILES)
-    with pytest.raises(SystemExit, match="Nothing is changed"):
-        store(package(content), archive(FILES | {"LICENSE": b"other"}), tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_missing_file_changes_nothing(tmp_path: Path) -> None:
-    content = archive(FILES)
-    more = replace(package(content), files={"LICENSE": ".", "dist/b.js": "."})
+def test_a_missing_file_changes_nothing(package: Path, tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"has no dist/b\.js"):
-        store(more, content, tmp_path)
-    assert not list(tmp_path.iterdir())
+        store(package, tmp_path / "a-1.2.3", WANTED | {"dist/b.js": "."})
+    assert not (tmp_path / "a-1.2.3").exists()
 
 
 def test_every_folder_is_of_a_package_with_its_licence() -> None:
-    folders = {path.name for path in VENDOR.iterdir() if path.is_dir()}
-    assert folders == {one.folder for one in PACKAGES}
-    for one in PACKAGES:
-        assert (VENDOR / one.folder / "LICENSE").read_text().strip()
-        assert f"`{one.folder}/`" in (VENDOR / "README.md").read_text()
+    assert {path for path in VENDOR.iterdir() if path.is_dir()} == set(folders().values())
+    for folder in folders().values():
+        assert (folder / "LICENSE").read_text().strip()
+        assert f"`{folder.name}/`" in (VENDOR / "README.md").read_text()
+
+
+def test_every_package_is_locked_by_a_hash() -> None:
+    packages = json.loads((LOCK / "package-lock.json").read_text())["packages"]
+    assert all(package["integrity"].startswith("sha512-") for name, package in packages.items() if name)
+    assert {f"node_modules/{name}" for name in folders()} <= packages.keys()

@@ -1,7 +1,7 @@
 """Counts what the overview shows, and keeps the counts in one row per project.
 
-A count that was quick is made again whenever somebody looks. A slow one is left to the light worker, at most so often
-that it spends a small part of its time on it; the page says how old the numbers are.
+A small project is counted again whenever somebody looks. A large one is left to the light worker, at most so often that
+it spends a small part of its time on it; the page says how old the numbers are.
 """
 
 import json
@@ -24,15 +24,11 @@ from annotator.models import Import, Project, ProjectFigures, Tally, Task
 from annotator.models.figures import Progress
 from annotator.models.in_force import LABEL_IN_FORCE
 
-QUICK_SECONDS = 0.15
-"""A count that took less is made by the page itself."""
-FEW_ANNOTATIONS, FEW_TASKS = 10_000, 20_000
-"""A project that was never counted is counted by the page if it has no more."""
-TINY_ANNOTATIONS, TINY_TASKS = 1_000, 1_000
-"""A project that has no more is always counted by the page: if that was slow, it was for a busy machine."""
-REST = 30
-"""So many times as long as a count took, the light worker leaves the project alone."""
-LEAST_AGE = timedelta(seconds=30)
+RECOUNT_INLINE_BELOW = 10_000
+"""A project with fewer annotations and tasks, together, is counted by the page that shows it."""
+RECOUNT_PAUSE_FACTOR = 30
+"""The light worker leaves a project alone for so many times as long as its last count took."""
+LEAST_PAUSE = timedelta(seconds=30)
 DAYS = 28
 LABELS_READ = 20_000
 _MOST_SHUFFLE = 2**31
@@ -94,39 +90,44 @@ def figures(project: Project, *, now: datetime) -> Figures | None:
     row = ProjectFigures.objects.filter(project=project).first()
     if row and row.as_of and row.as_of > now - timedelta(seconds=1):
         return _read(row.figures, as_of=row.as_of)
-    if row.took < QUICK_SECONDS or _is_tiny(project) if row and row.as_of else _is_small(project):
+    if _is_small(project):
         return refresh(project, now=now)
-    if not row or not row.as_of or row.as_of < now - max(LEAST_AGE, timedelta(seconds=REST * row.took)):
+    if row is None or _is_old(row, now=now):
         _ask_for([project.pk], now=now)
     return _read(row.figures, as_of=row.as_of) if row and row.as_of else None
+
+
+def _is_small(project: Project) -> bool:
+    rated = Tally.objects.filter(project=project).aggregate(n=Sum("done"))["n"] or 0
+    imported = Import.objects.filter(project=project).aggregate(n=Sum("created"))["n"] or 0
+    return bool(rated + imported < RECOUNT_INLINE_BELOW)
+
+
+def _is_old(row: ProjectFigures, *, now: datetime) -> bool:
+    pause = max(LEAST_PAUSE, timedelta(seconds=RECOUNT_PAUSE_FACTOR * row.took))
+    return row.as_of is None or row.as_of < now - pause
 
 
 def progress(projects: Iterable[Project], *, now: datetime) -> dict[int, Progress]:
     """Returns how many tasks each project has in each state, by the project's id.
 
-    Of projects whose count is slow these are the figures' counts; the light worker is asked to renew old ones.
+    Of large projects these are the figures' counts; the light worker is asked to renew old ones.
     """
     by_number = {project.pk: project for project in projects}
     prefetch_related_objects(list(by_number.values()), "figures")  # asks for none that the caller has read already
     kept = {number: project.figures for number, project in by_number.items() if hasattr(project, "figures")}
-    known, wanted = {}, []
-    for number, row in kept.items():
-        if row.took >= QUICK_SECONDS and row.as_of:
-            known[number] = Progress(row.as_of, **_work(row.figures["states"]))
-            wanted += [number] if row.as_of < now - timedelta(seconds=REST * row.took) else []
+    counted = {number: Progress(row.as_of, **_work(row.figures["states"])) for number, row in kept.items() if row.as_of}
+    known = {number: one for number, one in counted.items() if one.total >= RECOUNT_INLINE_BELOW}
+    wanted = [number for number in known if _is_old(kept[number], now=now)]
     others: dict[int, Counts] = {number: {} for number in by_number if number not in known}
     rows = Task.objects.filter(project__in=others).order_by().values_list("project", "state")
     for number, state, tasks in rows.annotate(n=Count("pk")):
         others[number][state] = tasks
     for number, counts in others.items():
         known[number] = Progress(None, **_work(counts))
-        wanted += [number] if known[number].total > FEW_TASKS and not _is_counted(kept.get(number)) else []
+        wanted += [number] if known[number].total >= RECOUNT_INLINE_BELOW else []
     _ask_for(wanted, now=now)
     return known
-
-
-def _is_counted(row: ProjectFigures | None) -> bool:
-    return row is not None and row.as_of is not None
 
 
 def _work(counts: Counts) -> Counts:
@@ -151,20 +152,6 @@ def refresh(project: Project, *, now: datetime) -> Figures:
     return _read(counted, as_of=now)
 
 
-def _is_small(project: Project) -> bool:
-    return _has_at_most(project, annotations=FEW_ANNOTATIONS, tasks=FEW_TASKS)
-
-
-def _is_tiny(project: Project) -> bool:
-    return _has_at_most(project, annotations=TINY_ANNOTATIONS, tasks=TINY_TASKS)
-
-
-def _has_at_most(project: Project, *, annotations: int, tasks: int) -> bool:
-    rated = Tally.objects.filter(project=project).aggregate(n=Sum("done"))["n"] or 0
-    imported = Import.objects.filter(project=project).aggregate(n=Sum("created"))["n"] or 0
-    return rated <= annotations and imported <= tasks
-
-
 # The condition makes one of two simultaneous looks the one that asks.
 _ASK = Statement(
     """
@@ -180,7 +167,7 @@ _ASK = Statement(
 def _ask_for(projects: Sequence[int], *, now: datetime) -> None:
     """Asks the light worker for new figures of the projects, except where somebody has just done so."""
     if projects:
-        for (number,) in _ASK.rows(projects=projects, now=now, before=now - LEAST_AGE):
+        for (number,) in _ASK.rows(projects=projects, now=now, before=now - LEAST_PAUSE):
             messages.send_on_commit("annotator.tasks.count_figures", [number])
 
 

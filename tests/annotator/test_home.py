@@ -58,16 +58,16 @@ def test_it_counts_the_tasks_of_each_state(project: Project, cast: Cast, client:
 def test_a_large_project_is_not_counted_anew(project: Project, cast: Cast, client: Client) -> None:
     make_task(project)
     ProjectFigures.objects.create(
-        project=project, as_of=timezone.now(), took=2, figures={"states": {"open": 7, "gold": 1}}
+        project=project, as_of=timezone.now(), took=2, figures={"states": {"open": 70_000, "gold": 1}}
     )
     client.force_login(cast.alice)
-    assert client.get("/").context["projects"][0][3].open == 7
+    assert client.get("/").context["projects"][0][3].open == 70_000
 
 
 def test_a_large_project_that_was_never_counted_is_counted_in_the_background(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(figures, "FEW_TASKS", 1)
+    monkeypatch.setattr(figures, "RECOUNT_INLINE_BELOW", 2)
     make_task(project, "one")
     figures.progress([project], now=NOW)
     assert not ProjectFigures.objects.exists()

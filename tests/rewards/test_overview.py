@@ -113,25 +113,14 @@ def test_a_small_project_is_counted_at_every_look(project: Project, cast: Cast) 
     assert (first.tasks, second.tasks) == (0, 1)
 
 
-def test_a_tiny_project_is_counted_even_if_that_was_slow(project: Project, cast: Cast) -> None:
-    now = timezone.now()
-    figures(project, now=now)
-    ProjectFigures.objects.update(took=3.0)
-    make_task(project)
-    again = figures(project, now=now + timedelta(seconds=2))
-    assert again is not None
-    assert again.tasks == 1
-
-
-def test_a_slow_count_is_left_to_the_light_worker(
+def test_a_large_project_is_left_to_the_light_worker(
     project: Project, cast: Cast, monkeypatch: pytest.MonkeyPatch, carol: Client
 ) -> None:
     sent: list[Any] = []
     monkeypatch.setattr(messages, "send_on_commit", lambda *message: sent.append(message))
     make_task(project)
     sent.clear()
-    for name in ("_is_small", "_is_tiny"):
-        monkeypatch.setattr(figures_module, name, lambda project: False)
+    monkeypatch.setattr(figures_module, "RECOUNT_INLINE_BELOW", 0)
     assert "being counted in the background" in carol.get(PAGE).content.decode()
     carol.get(PAGE)
     assert sent == [("annotator.tasks.count_figures", [project.pk])]

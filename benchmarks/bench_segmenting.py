@@ -20,7 +20,7 @@ from typing import Any
 from unittest.mock import patch
 
 from annotator.launch.install import ROOT
-from annotator.segmenting import Unit, cut, sentences
+from annotator.segmenting import Unit, cut, cutting
 from benchmarks.real_data import DATA
 from tests.annotator.segmenting.texts_cut_by_hand import LANGUAGES, MARKDOWN, PROSE, read
 
@@ -101,7 +101,7 @@ def within(library: Starts) -> Starts:
         def in_prose(plain: str, *, language: str) -> list[int]:
             return sorted(boundaries(plain, library(plain, language)))
 
-        with patch.object(sentences, "_starts", in_prose):
+        with patch.object(cutting, "_starts", in_prose):
             return [start for start, _end in cut(text, language=language)]
 
     return starts

@@ -1,15 +1,20 @@
 """Reads the ratings that count as numpy records: PostgreSQL packs them into one value, which numpy reads as it is."""
 
-from collections.abc import Sequence
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from django.db import connection
+from numpy.typing import NDArray
 
-from annotator.agreement import segment_ratings
 from annotator.agreement.array_parameters import array
 from annotator.agreement.pair_counts import Columns, Flag, Records
 from annotator.models import NEITHER_VALID, TIE
 from annotator.models.in_force import KEPT_IN_FORCE
+from annotator.segmenting import Range, carried, finest_common_cut, ranges
 
 # OFFSET 0 keeps the subquery whole, so that it runs once per task and through the indexes: for some hundreds of tasks
 # the planner would otherwise read whole tables. The send functions write big-endian numbers, in the order of _FIELDS.
@@ -169,7 +174,7 @@ def _of_rankings(rows: Records, columns: Columns) -> Records:
 
 def _segments(tasks: Sequence[int], columns: Columns) -> tuple[Records, Records]:
     """Reads a row and a record for each annotation and segment; none where the rubric has no aspects."""
-    rated = list(segment_ratings.read(tasks, columns.aspects)) if columns.aspects else []
+    rated = list(_read_segments(tasks, columns.aspects)) if columns.aspects else []
     rows = np.zeros(sum(len(one.scores) for one in rated), np.dtype([*_FIELDS]))
     records = np.zeros(0, columns.record)
     if not rated:
@@ -193,3 +198,65 @@ def _place(records: Records) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     first = np.ones(len(records), bool)
     first[1:] = (records["task"][1:] != records["task"][:-1]) | (records["response"][1:] != records["response"][:-1])
     return place - np.maximum.accumulate(np.where(first, place, 0))
+
+
+# Segments ----------------------------------------------------------------------------------------------------
+
+
+_SEGMENTS = f"""
+SELECT t.id, r.response_id, a.id, s.annotator_id, extract(epoch FROM a.submitted_at)::float8, left(a.content_hash, 16),
+    COALESCE(a.id = ANY({KEPT_IN_FORCE}), false), a.aspects, r.segment_scores::text,
+    r.cut::text, p.segments::text
+FROM annotator_task t
+JOIN annotator_assignment s ON s.task_id = t.id AND s.counts
+JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current
+JOIN annotator_rating r ON r.annotation_id = a.id AND r.segment_scores IS NOT NULL
+JOIN annotator_response p ON p.id = r.response_id
+LEFT JOIN annotator_consensus c ON c.task_id = t.id
+WHERE t.id = ANY(%s) AND t.state IN ('open', 'complete')
+"""
+
+
+@dataclass(frozen=True)
+class SegmentRatings:
+    """What one annotation says of one response: scores [segments, aspects], -1 where an aspect does not apply."""
+
+    task: int
+    response: int
+    annotation: int
+    annotator: int
+    submitted: float
+    content: str
+    kept: bool
+    scores: NDArray[np.int8]
+
+
+def _read_segments(tasks: Sequence[int], aspects: Sequence[str]) -> Iterator[SegmentRatings]:
+    """Yields the ratings of segments by these aspects. All of a response have the segments of its finest common cut."""
+    with connection.cursor() as cursor:
+        cursor.execute(_SEGMENTS, [list(tasks)])
+        by_response: dict[int, list[Sequence[Any]]] = defaultdict(list)
+        for row in cursor:
+            by_response[row[1]].append(row)
+    for rows in by_response.values():
+        yield from _of_response(rows, aspects)
+
+
+def _of_response(rows: Sequence[Sequence[Any]], aspects: Sequence[str]) -> Iterator[SegmentRatings]:
+    stored: tuple[Range, ...] = ()
+    common: tuple[Range, ...] = ()
+    if any(cut for *_, cut, _segments in rows):
+        stored = ranges(json.loads(rows[0][-1] or "[]"))
+        common = finest_common_cut([stored, *(ranges(json.loads(cut)) for *_, cut, _segments in rows if cut)])
+    for task, response, annotation, annotator, submitted, content, kept, rated_by, scores, cut, _segments in rows:
+        places = [rated_by.index(aspect) if aspect in rated_by else None for aspect in aspects]
+        values = [[_value(row, place) for place in places] for row in json.loads(scores)]
+        if common:
+            values = list(carried(values, ranges(json.loads(cut)) if cut else stored, onto=common))
+        table = np.array(values, np.int8).reshape(-1, len(aspects))
+        yield SegmentRatings(task, response, annotation, annotator, submitted, content, kept, table)
+
+
+def _value(row: Sequence[int | None], place: int | None) -> int:
+    score = None if place is None else row[place]
+    return -1 if score is None else score

@@ -1,7 +1,7 @@
 """Cuts responses into segments that are rated one by one: by sentences or steps, or as they are given.
 
 A segment is a range [start, end) of the characters of a text, and the segments of a text partition it. `cutting` makes
-them from `blocks`, `sentences` and `steps`; `ranges` checks those that are imported; `recutting` joins and splits them,
+them from `blocks`; `ranges` checks those that are imported; `recutting` joins and splits them,
 and compares cuts; `replacements` moves them when their text changes. Nothing here knows rows or models.
 """
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest, false_discovery_control
 
-from annotator.quality.chance import at_least, stand_out, two_sided
+from annotator.quality.flags import at_least, stand_out, two_sided
 
 
 @given(st.integers(1, 400).flatmap(lambda flips: st.tuples(st.integers(0, flips), st.just(flips))))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.utils.translation import override
 
-from annotator.quality.flag_texts import sentence
+from annotator.quality.findings import sentence
 from annotator.quality.flags import Flag, Kind, Measured, flagged, is_too_few
 
 NAMES = {"helpfulness": "Helpfulness", "verbosity": "Verbosity"}

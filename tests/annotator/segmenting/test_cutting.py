@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from annotator.limits import LONGEST_CUT_TEXT, MOST_SEGMENTS
 from annotator.segmenting import Range, Unit, cut, is_partition
-from annotator.segmenting.sentences import WINDOW, _starts_in
+from annotator.segmenting.cutting import WINDOW, _starts_in
 from tests.annotator.segmenting.texts_cut_by_hand import (
     CUT_WRONGLY,
     FROM_RESPONSES,

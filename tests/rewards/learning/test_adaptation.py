@@ -11,7 +11,7 @@ from torch import nn
 from transformers import AutoModelForSequenceClassification, LlamaConfig
 
 from rewards.learning.adapters import add_adapters
-from rewards.learning.flops import operations_per_token
+from rewards.learning.finetune import operations_per_token
 from rewards.learning.train import train
 from tests.rewards.learning.builders import make_run, read_json
 

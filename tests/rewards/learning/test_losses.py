@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from rewards.learning.losses import bradley_terry, margin_bradley_terry, scaled_bradley_terry, squared_errors
+from rewards.learning.objectives import bradley_terry, margin_bradley_terry, scaled_bradley_terry, squared_errors
 
 PAIR_LOSSES = [bradley_terry, margin_bradley_terry, scaled_bradley_terry]
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from rewards.learning.data import Response, Task, Turn, targets_of
+from rewards.learning.evaluate import MOST_VALUES, length_correlation, slices
 from rewards.learning.metrics import Measures
 from rewards.learning.pairs import pairs_of
-from rewards.learning.slices import MOST_VALUES, length_correlation, slices
 
 WEIGHTS = {"helpfulness": 1.0}
 

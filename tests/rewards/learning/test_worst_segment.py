@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from rewards.learning.worst_segment import Case, cases_of, worst_segment
+from rewards.learning.segment_measures import Case, cases_of, worst_segment
 
 
 def case(labels: list[float], predicted: list[float], prompt: str = "p", *, lengths: list[int] | None = None) -> Case:

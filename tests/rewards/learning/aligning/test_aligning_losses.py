@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from rewards.learning.aligning.losses import dpo, dpo_1d, dpo_2d, negative_log_likelihood, segment_sums
+from rewards.learning.aligning.objective import dpo, dpo_1d, dpo_2d, negative_log_likelihood, segment_sums
 
 ONES = torch.ones(1, 2)
 

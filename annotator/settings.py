@@ -101,6 +101,8 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "annotator.web.storable_requests.StorableRequestMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    # Every page but those marked `login_not_required`. REST answers for itself.
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",
     "annotator.audit.ActorMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",

@@ -1,7 +1,6 @@
 """The addresses of the pages, the admin and REST."""
 
 from django.contrib import admin
-from django.contrib.auth.decorators import login_required
 from django.urls import URLPattern, URLResolver, include, path, register_converter
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
@@ -28,9 +27,9 @@ urlpatterns = [
     path("", include("annotator.views.urls")),
     path("", include("rewards.views.urls")),
     # Before the admin's own addresses, so that there is one way to log in, to log out, and to choose a password.
-    path("admin/login/", login.StaffLogin.as_view(), name="admin-login"),
+    path("admin/login/", login.admin_login, name="admin-login"),
     path("admin/logout/", login.Logout.as_view(), name="admin-logout"),
-    path("admin/password_change/", login_required(settings.Password.as_view()), name="admin-password"),
+    path("admin/password_change/", settings.Password.as_view(), name="admin-password"),
     path("admin/", include("rewards.admin.urls")),
     path("admin/", admin.site.urls),
 ]

@@ -2,9 +2,9 @@
 
 import subprocess
 import sys
-from types import FunctionType
 
 import pytest
+from django.conf import settings
 from django.urls import URLPattern, URLResolver, get_resolver
 
 OPEN_TO_ALL = {"login", "set_language", "logout", "schema", "docs", "live", "ready", "token"}
@@ -78,6 +78,7 @@ def test_the_learning_core_imports_without_django(imports: list[str]) -> None:
 
 def test_no_page_is_open_to_strangers_by_accident(client: object) -> None:
     """Every view of ours asks for a login or is on the list of those that need none."""
+    assert "django.contrib.auth.middleware.LoginRequiredMiddleware" in settings.MIDDLEWARE
     unguarded = {name for name, callback in _named_views(get_resolver()) if not _guarded(callback)}
     assert unguarded == OPEN_TO_ALL
 
@@ -94,14 +95,8 @@ def _named_views(resolver: URLResolver) -> list[tuple[str, object]]:
 
 
 def _guarded(callback: object) -> bool:
-    """Wrapped by a login decorator, or a REST view whose permissions ask for a user."""
-    view_class = vars(callback).get("cls") or vars(callback).get("view_class")
-    if view_class is not None and "permission_classes" in dir(view_class):
+    """Left to Django's middleware for logins, or a REST view whose permissions ask for a user."""
+    view_class = vars(callback).get("cls")
+    if view_class is not None:
         return any(permission_class.__name__ == "IsAuthenticated" for permission_class in view_class.permission_classes)
-    return _wrapped_by_login(callback)
-
-
-def _wrapped_by_login(callback: object) -> bool:
-    if "__wrapped__" not in vars(callback) or not isinstance(callback, FunctionType):
-        return False
-    return "test_func" in callback.__code__.co_freevars or _wrapped_by_login(vars(callback)["__wrapped__"])
+    return bool(vars(callback).get("login_required", True))

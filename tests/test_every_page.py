@@ -72,7 +72,8 @@ BY_USER_NAME = MANAGERS._replace(reviewer=HIDDEN)
 BY_PSEUDONYM = REVIEWERS._replace(manager=HIDDEN, superuser=HIDDEN)
 
 # Those who manage any project are staff as well.
-STAFF = Answers(ADMIN_LOGIN, 200, ADMIN_LOGIN, ADMIN_LOGIN, 200, 200, 200)
+STAFF = Answers(LOGIN, 200, ADMIN_LOGIN, ADMIN_LOGIN, 200, 200, 200)
+ADMIN_DOOR = Answers(LOGIN, NO_ROW, NO_RIGHT, NO_RIGHT, NO_ROW, NO_ROW, NO_ROW)
 ROW = STAFF._replace(stranger=NO_ROW, staff=NO_ROW)
 ADMINISTRATORS = STAFF._replace(stranger=NO_RIGHT, manager=NO_RIGHT, staff=NO_RIGHT)
 NEVER = ADMINISTRATORS._replace(superuser=NO_RIGHT)
@@ -164,7 +165,7 @@ GET: Mapping[str, Answers] = {
     "project-settings": MANAGERS,
     "delete-project": MANAGERS,
     # The admin, beside the pages of rows, which are in ROWS.
-    "admin-login": EVERYBODY,
+    "admin-login": ADMIN_DOOR,
     "admin-password": USERS,
     "admin:index": STAFF,
     "admin:app_list": STAFF,
@@ -263,7 +264,6 @@ POST: Mapping[str, Answers] = {
     "archive-project": MANAGERS,
     "restore-project": MANAGERS,
     "delete-project": MANAGERS,
-    "admin-login": EVERYBODY,
     "admin-logout": EVERYBODY,
     "admin-password": USERS,
     "send-test-mail": ADMINISTRATORS,
@@ -648,8 +648,8 @@ def test_pages_that_are_left_out_of_a_table_answer_405(readers: dict[str, Client
         assert {page: status for page, status in others.items() if status != 405} == {}
 
 
-@pytest.mark.parametrize("reader", ["annotator", "manager"])
-def test_no_page_of_somebody_who_is_logged_in_is_kept(readers: dict[str, Client], talk: Place, reader: str) -> None:
+@pytest.mark.parametrize("reader", ["nobody", "annotator", "manager"])
+def test_no_page_is_kept(readers: dict[str, Client], talk: Place, reader: str) -> None:
     answers = {page: readers[reader].get(talk.address(page)) for page in ALL_GETS}
     kept = {page for page, one in answers.items() if "no-store" not in one.headers.get("Cache-Control", "")}
     assert kept == set()

@@ -25,17 +25,6 @@ class LoginForm(AuthenticationForm):
             raise forms.ValidationError(str(wait), code=wait.code) from wait
 
 
-class StaffLoginForm(LoginForm):
-    """The login of the admin, which refuses accounts that are not staff."""
-
-    def confirm_login_allowed(self, user: Any) -> None:
-        super().confirm_login_allowed(user)
-        if not user.is_staff:
-            raise forms.ValidationError(
-                _("This account cannot use the admin. Only managers and administrators can."), code="no_staff"
-            )
-
-
 class OwnPasswordForm(PasswordChangeForm):
     """Sets a new password for somebody who knows the old one."""
 

@@ -6,11 +6,9 @@ from operator import attrgetter
 from statistics import fmean
 from typing import Any
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from annotator import access
@@ -26,8 +24,6 @@ RATERS_SHOWN = 50
 MOST_RATERS = 999_999
 
 
-@login_required
-@never_cache
 @require_GET
 def agreement(request: HttpRequest, slug: str) -> HttpResponse:
     """Shows all measures. `by` sorts the annotators, `from` pages through them, `with` picks whose pairs are shown."""

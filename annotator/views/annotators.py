@@ -2,11 +2,9 @@
 
 from typing import Any
 
-from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from annotator import access, quality
@@ -19,8 +17,6 @@ LOWEST = 5
 """So many annotators are named of whom too little is known; the table shows the others."""
 
 
-@login_required
-@never_cache
 @require_GET
 def annotators(request: HttpRequest, slug: str) -> HttpResponse:
     """Lists annotators with flags first, each flag with its evidence; then everybody's measures."""

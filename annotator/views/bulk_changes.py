@@ -1,12 +1,10 @@
 """Changing many tasks of the tab Data at once: what would become of them, what was done, and undoing it."""
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from annotator import access
@@ -24,8 +22,6 @@ from annotator.web.query_parameters import number_in
 PAGE = 25
 
 
-@login_required
-@never_cache
 @require_http_methods(["GET", "POST"])
 def change_tasks(request: HttpRequest, slug: str) -> HttpResponse:
     """Says what a change of the chosen tasks would do; a POST to the same address carries it out."""
@@ -72,8 +68,6 @@ def _say_what_was_done(request: HttpRequest, change: BulkChange) -> None:
     messages.success(request, text % {"count": change.changed})
 
 
-@login_required
-@never_cache
 @require_GET
 def bulk_changes(request: HttpRequest, slug: str) -> HttpResponse:
     """Lists the changes of many tasks, the newest first, each with the button that undoes it."""
@@ -92,7 +86,6 @@ def bulk_changes(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "workspace/bulk_changes.html", context)
 
 
-@login_required
 @require_POST
 def undo_change(request: HttpRequest, slug: str, change_id: int) -> HttpResponse:
     """Puts the tasks of a change back as they were."""

@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from annotator import access
@@ -24,8 +22,6 @@ from annotator.web.query_parameters import number_in
 EXCERPT = 160
 
 
-@login_required
-@never_cache
 @require_GET
 def data(request: HttpRequest, slug: str) -> HttpResponse:
     """Lists the tasks that match the filters in the chosen order. Blank filters are left out of the address."""

@@ -4,14 +4,12 @@ import json
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.core.serializers.json import DjangoJSONEncoder
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from annotator import access
@@ -36,8 +34,6 @@ FILES_SHOWN = 20
 LONGEST_CELL = 120
 
 
-@login_required
-@never_cache
 @require_GET
 def export_data(request: HttpRequest, slug: str) -> HttpResponse:
     """Shows the first rows of the chosen export and how large it is. Downloading it is a step of its own."""
@@ -75,8 +71,6 @@ def _shortened(value: Any) -> str:
     return text if len(text) <= LONGEST_CELL else f"{text[:LONGEST_CELL]}…"
 
 
-@login_required
-@never_cache
 @require_GET
 def export_file(request: HttpRequest, slug: str) -> HttpResponseBase:
     """Streams the chosen export."""
@@ -100,7 +94,6 @@ def export_file(request: HttpRequest, slug: str) -> HttpResponseBase:
     return answer
 
 
-@login_required
 @require_POST
 def request_export(request: HttpRequest, slug: str) -> HttpResponse:
     """Has the light worker write the chosen export to a file."""
@@ -117,8 +110,6 @@ def request_export(request: HttpRequest, slug: str) -> HttpResponse:
     return redirect(f"{reverse('export-data', args=[slug])}?{urlencode(form.chosen())}#files")
 
 
-@login_required
-@never_cache
 @require_GET
 def export_jobs(request: HttpRequest, slug: str) -> HttpResponse:
     """The reader's files alone, which the page reads again while one of them is being written."""
@@ -132,8 +123,6 @@ def _files(project: Project, user: User) -> dict[str, Any]:
     return {"files": files, "under_way": any(job.is_under_way() for job in files)}
 
 
-@login_required
-@never_cache
 @require_GET
 def export_job_file(request: HttpRequest, slug: str, job_id: int) -> HttpResponseBase:
     """Sends one of the reader's files, or the part of it that a browser still lacks."""
@@ -145,7 +134,6 @@ def export_job_file(request: HttpRequest, slug: str, job_id: int) -> HttpRespons
         return redirect("export-data", slug)
 
 
-@login_required
 @require_POST
 def delete_export(request: HttpRequest, slug: str, job_id: int) -> HttpResponse:
     """Cancels one of the reader's files, or deletes it."""

@@ -9,7 +9,6 @@ from string import ascii_uppercase
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -17,7 +16,6 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from annotator import access
@@ -78,8 +76,6 @@ LAYOUTS = {
 }
 
 
-@login_required
-@never_cache
 @require_http_methods(["GET", "POST"])
 def import_data(request: HttpRequest, slug: str) -> HttpResponse:
     """Lists the imports of a project and takes the file of a new one."""
@@ -107,8 +103,6 @@ def import_data(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "workspace/import.html", page, status=422 if problem else 200)
 
 
-@login_required
-@never_cache
 @require_GET
 def import_list(request: HttpRequest, slug: str) -> HttpResponse:
     """The lists alone, which the page reads again while an import is under way."""
@@ -141,8 +135,6 @@ def _listed_jobs(project: Project) -> QuerySet[ImportJob]:
     return arrived.exclude(pk__in=imported.values("pk")).order_by("-pk")[:JOBS_SHOWN]
 
 
-@login_required
-@never_cache
 @require_GET
 def import_job(request: HtmxRequest, slug: str, job_id: int) -> HttpResponse:
     """Shows one upload: its first rows as tasks and the mapping, then how far it is, then what came of it."""
@@ -283,7 +275,6 @@ def _mapping(
     return MappingForm(sample.columns, initial=initial), read_mapping(chosen) if chosen else None
 
 
-@login_required
 @require_POST
 def start_import(request: HttpRequest, slug: str, job_id: int) -> HttpResponse:
     """Starts the import of an uploaded file, or only checks it."""
@@ -299,7 +290,6 @@ def start_import(request: HttpRequest, slug: str, job_id: int) -> HttpResponse:
     return redirect("import-job", slug, job_id)
 
 
-@login_required
 @require_POST
 def cancel_import(request: HttpRequest, slug: str, job_id: int) -> HttpResponse:
     """Cancels an import, or discards an uploaded file."""
@@ -315,8 +305,6 @@ def cancel_import(request: HttpRequest, slug: str, job_id: int) -> HttpResponse:
     return redirect("import-data", slug)
 
 
-@login_required
-@never_cache
 @require_GET
 def import_errors(request: HttpRequest, slug: str, job_id: int) -> HttpResponseBase:
     """Downloads the refused rows as CSV."""
@@ -326,7 +314,6 @@ def import_errors(request: HttpRequest, slug: str, job_id: int) -> HttpResponseB
     return answer
 
 
-@login_required
 @require_POST
 def keep_mapping(request: HttpRequest, slug: str, job_id: int) -> HttpResponse:
     """Keeps the mapping of a job's page with the project."""
@@ -345,7 +332,6 @@ def keep_mapping(request: HttpRequest, slug: str, job_id: int) -> HttpResponse:
     return redirect(f"{reverse('import-job', args=[slug, job_id])}?{urlencode({'kept': row.name})}")
 
 
-@login_required
 @require_POST
 def delete_mapping(request: HttpRequest, slug: str, mapping_id: int) -> HttpResponse:
     """Deletes a kept mapping."""
@@ -356,8 +342,6 @@ def delete_mapping(request: HttpRequest, slug: str, mapping_id: int) -> HttpResp
     return redirect("import-data", slug)
 
 
-@login_required
-@never_cache
 @require_http_methods(["GET", "POST"])
 def take_back_import(request: HttpRequest, slug: str, import_id: int) -> HttpResponse:
     """Says what taking an import back would delete, and does it on a POST."""

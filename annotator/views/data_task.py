@@ -6,12 +6,10 @@ from operator import itemgetter
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from annotator import access, annotation
@@ -38,8 +36,6 @@ from annotator.views.rating_sheets import (
 from annotator.web.query_parameters import number_in
 
 
-@login_required
-@never_cache
 @require_GET
 def data_task(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     """Shows everything about a task, unless the reader is rating it. Tasks that measure annotators stay unseen."""
@@ -101,7 +97,6 @@ def _page(
     return render(request, "workspace/data_task.html", context, status=status)
 
 
-@login_required
 @require_POST
 def recut(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     """Gives a response of a task that nobody has rated other segments."""

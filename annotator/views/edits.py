@@ -1,12 +1,10 @@
 """The page of the better versions of responses that annotators wrote, from which a manager has them rated."""
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from annotator import access
@@ -19,8 +17,6 @@ from annotator.web.query_parameters import as_number, number_in
 PAGE = 20
 
 
-@login_required
-@never_cache
 @require_http_methods(["GET", "POST"])
 def edits(request: HttpRequest, slug: str) -> HttpResponse:
     """Lists the edits, the newest first; a POST makes tasks of those that are ticked."""

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.functional import Promise
@@ -175,7 +174,6 @@ TERMS: Mapping[str, Term] = {
 }
 
 
-@login_required
 @require_GET
 def glossary(request: HttpRequest) -> HttpResponse:
     """Lists all terms in alphabetical order in the reader's language."""

@@ -3,12 +3,10 @@
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from annotator import access
@@ -26,8 +24,6 @@ READERS_SHOWN = 100
 LARGEST_VERSION = 2**31 - 1
 
 
-@login_required
-@never_cache
 @require_http_methods(["GET", "POST"])
 def edit(request: HttpRequest, slug: str) -> HttpResponse:
     """Shows the editor with a preview beside it; a POST publishes the text, or shows how it will look."""
@@ -100,8 +96,6 @@ def _editor(
     return render(request, "workspace/edit_guidelines.html", context, status=status)
 
 
-@login_required
-@never_cache
 @require_POST
 def preview(request: HttpRequest, slug: str) -> HttpResponse:
     """Renders the text as annotators will see it."""
@@ -110,8 +104,6 @@ def preview(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "workspace/_guidelines_preview.html", {"text": text})
 
 
-@login_required
-@never_cache
 @require_GET
 def versions(request: HttpRequest, slug: str) -> HttpResponse:
     """Lists the versions; `version` shows one, what it changed, and who has read it last."""

@@ -3,11 +3,9 @@
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render, resolve_url
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
 from annotator import access, annotation
@@ -26,8 +24,6 @@ PAGE = 25
 EXCERPT = 160
 
 
-@login_required
-@never_cache
 @require_GET
 def history(request: HttpRequest, slug: str) -> HttpResponse:
     """Lists the newest annotations first, a page at a time; `before` is the last id of the page before."""
@@ -59,8 +55,6 @@ def _excerpt(task: Task) -> str:
     return text if len(text) <= EXCERPT else text[:EXCERPT] + "…"
 
 
-@login_required
-@never_cache
 @require_http_methods(["GET", "POST"])
 def revise(request: HttpRequest, assignment_id: int) -> HttpResponse:
     """Shows the user's own annotation: as a form while the task is open, afterwards only to be read."""

@@ -5,12 +5,11 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth import login
-from django.contrib.auth.decorators import login_required
+from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -30,8 +29,6 @@ from annotator.web.query_parameters import number_in
 PAGE = 25
 
 
-@login_required
-@never_cache
 @require_http_methods(["GET", "POST"])
 def invitations(request: HttpRequest, slug: str) -> HttpResponse:
     """Lists the invitations; a POST makes one, and shows its link only this once."""
@@ -47,8 +44,6 @@ def invitations(request: HttpRequest, slug: str) -> HttpResponse:
     return _page(request, project, form=form, list_form=InvitationListForm())
 
 
-@login_required
-@never_cache
 @require_POST
 def invite_list(request: HttpRequest, slug: str) -> HttpResponse:
     """Makes an invitation for each line of a list, and shows their links only this once."""
@@ -105,7 +100,6 @@ def _links(request: HttpRequest, project: Project, made: Sequence[tuple[Invitati
     return render(request, "workspace/invitation_links.html", context)
 
 
-@login_required
 @require_POST
 def revoke(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Ends a link."""
@@ -125,7 +119,7 @@ def _ended(request: HttpRequest, title: str, refused: Refusal) -> HttpResponse:
     return answer
 
 
-@never_cache
+@login_not_required
 @sensitive_post_parameters("password", "again")
 @require_http_methods(["GET", "POST"])
 def invitation(request: HttpRequest, token: str) -> HttpResponse:
@@ -167,7 +161,7 @@ def _joined(request: HttpRequest, token: str, form: JoinForm) -> HttpResponse | 
     return answer
 
 
-@never_cache
+@login_not_required
 @sensitive_post_parameters("password", "again")
 @require_http_methods(["GET", "POST"])
 def new_password(request: HttpRequest, token: str) -> HttpResponse:

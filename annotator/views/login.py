@@ -1,14 +1,21 @@
-"""The login and logout pages: one login for everybody, and one for the admin, which lets only staff in."""
+"""The login and logout pages, and where the admin sends those whom it does not let in."""
 
 import re
 from typing import Any
 
-from django.contrib.auth.views import LoginView, LogoutView
+from django.contrib import admin
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.views import LoginView, LogoutView, redirect_to_login
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.decorators import method_decorator
+from django.views.decorators.http import require_GET
 
 from annotator.access import user_of
 from annotator.accounts import logins
-from annotator.forms.login import LoginForm, StaffLoginForm
+from annotator.forms.login import LoginForm
 
 _KEEPS_ANSWERS = re.compile(r"/assignments/\d+/|/qualification/\d+/|/projects/[^/]+/annotate/")
 
@@ -38,15 +45,18 @@ class Login(LoginView):
         return response
 
 
-class StaffLogin(Login):
-    """The login page of the admin, which lets only staff in."""
+@login_not_required
+@require_GET
+def admin_login(request: HttpRequest) -> HttpResponse:
+    """Leads to the one login page, or says that the admin is not for the account that is logged in."""
+    if not request.user.is_authenticated:
+        return redirect_to_login(request.GET.get("next") or reverse("admin:index"))
+    if not admin.site.has_permission(request):
+        raise PermissionDenied
+    return redirect("admin:index")
 
-    authentication_form = StaffLoginForm
-    # The admin sends accounts without access here: sending them back would never end.
-    redirect_authenticated_user = False
-    next_page = "admin:index"
 
-
+@method_decorator(login_not_required, name="dispatch")
 class Logout(LogoutView):
     """Ends the session."""
 

@@ -4,12 +4,10 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from annotator import access
@@ -23,8 +21,6 @@ from annotator.projects.settings_check import InvalidProject, deciding_in, never
 from annotator.web.htmx import HtmxRequest
 
 
-@login_required
-@never_cache
 @require_http_methods(["GET", "POST"])
 def new_project(request: HtmxRequest) -> HttpResponse:
     """Shows the form, estimates its annotations if `preview` is sent with it, else creates the project."""

@@ -3,7 +3,6 @@
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.db.models import OuterRef, Subquery
 from django.db.models.functions import Coalesce
 from django.http import Http404, HttpRequest, HttpResponse
@@ -11,7 +10,6 @@ from django.shortcuts import get_object_or_404, redirect, render, resolve_url
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from annotator import access
@@ -41,8 +39,6 @@ STATES = {
 }
 
 
-@login_required
-@never_cache
 @require_http_methods(["GET", "POST"])
 def people(request: HttpRequest, slug: str) -> HttpResponse:
     """Lists the members; a POST does one thing to all who are chosen."""
@@ -100,8 +96,6 @@ def _person(project: Project, naming: Naming, name: str) -> Any:
     return get_object_or_404(people, **called)
 
 
-@login_required
-@never_cache
 @require_http_methods(["GET", "POST"])
 def person(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     """Shows somebody's work; managers change their role and limits by a POST, reviewers see a pseudonym."""
@@ -152,7 +146,6 @@ def _saved(member: Membership) -> str:
     return _("Saved.")
 
 
-@login_required
 @require_POST
 def dismiss(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     """Ends the membership: finished work stays, and the tasks that they hold go back."""
@@ -171,8 +164,6 @@ def dismiss(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     return redirect("home" if member.user == user_of(request) else reverse("people", args=[slug]))
 
 
-@login_required
-@never_cache
 @require_POST
 def password_link(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     """Makes a link by which the member chooses a new password, and shows it, only this once."""
@@ -191,8 +182,6 @@ def password_link(request: HttpRequest, slug: str, name: str) -> HttpResponse:
 # Exclusions ------------------------------------------------------------------------------------------------
 
 
-@login_required
-@never_cache
 @require_GET
 def exclusions(request: HttpRequest, slug: str) -> HttpResponse:
     """Lists who is excluded; `find` leads to where anybody who has worked here can be excluded."""
@@ -215,8 +204,6 @@ def exclusions(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "workspace/exclusions.html", context)
 
 
-@login_required
-@never_cache
 @require_http_methods(["GET", "POST"])
 def exclude_person(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     """Shows what would change; excludes the person once a manager confirms it with a reason."""
@@ -243,8 +230,6 @@ def exclude_person(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     return render(request, "workspace/exclude.html", context, status=422 if form.is_bound else 200)
 
 
-@login_required
-@never_cache
 @require_http_methods(["GET", "POST"])
 def readmit_person(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     """Shows how much would come back; readmits the person once a manager confirms it."""

@@ -3,11 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from annotator.access import user_of
@@ -20,8 +18,6 @@ SPARK_WIDTH, SPARK_HEIGHT = 96, 28
 BAR_STEP, BAR_HEIGHT, BAR_FOOT = 40, 56, 76
 
 
-@login_required
-@never_cache
 @require_GET
 def mine(request: HttpRequest) -> HttpResponse:
     """Shows for each of the user's projects how much and how fast they rate, and how far they agree with peers."""

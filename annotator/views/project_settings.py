@@ -3,12 +3,10 @@
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from annotator import access
@@ -23,8 +21,6 @@ from annotator.stale_edits import FIELD, ChangedMeanwhile, sealed
 from annotator.web.htmx import HtmxRequest
 
 
-@login_required
-@never_cache
 @require_http_methods(["GET", "POST"])
 def settings(request: HtmxRequest, slug: str) -> HttpResponse:
     """Shows the settings; a POST saves them, or with `preview` says what the change would do to tasks and labels."""
@@ -135,7 +131,6 @@ def _recount_waits(project: Project) -> bool:
 # The end of a project --------------------------------------------------------------------------------------
 
 
-@login_required
 @require_POST
 def archive_project(request: HttpRequest, slug: str) -> HttpResponse:
     """Archives the project. It takes no work, and can be brought back."""
@@ -145,7 +140,6 @@ def archive_project(request: HttpRequest, slug: str) -> HttpResponse:
     return redirect("project-settings", slug)
 
 
-@login_required
 @require_POST
 def restore_project(request: HttpRequest, slug: str) -> HttpResponse:
     """Takes the project out of the archive."""
@@ -155,8 +149,6 @@ def restore_project(request: HttpRequest, slug: str) -> HttpResponse:
     return redirect("project-settings", slug)
 
 
-@login_required
-@never_cache
 @require_http_methods(["GET", "POST"])
 def delete_project(request: HttpRequest, slug: str) -> HttpResponse:
     """Shows what would be deleted, and deletes it once somebody has typed the project's name."""

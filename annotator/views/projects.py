@@ -1,7 +1,6 @@
 """The pages before rating: the user's projects, their guidelines, and the answer to an offered role."""
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.db.models import Exists, OuterRef
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect, render
@@ -24,7 +23,6 @@ OTHERS_SHOWN = 20
 """The projects of others that a superuser's page lists; the admin lists all of them."""
 
 
-@login_required
 @require_GET
 def home(request: HttpRequest) -> HttpResponse:
     """Lists the user's projects with what is left to do in each; archived ones follow, folded away.
@@ -61,7 +59,6 @@ def _pages(member: Membership) -> list[Entry]:
     return pages_of(member.project, manages=member.role == Role.MANAGER)
 
 
-@login_required
 @require_POST
 def offer(request: HttpRequest, slug: str) -> HttpResponse:
     """Accepts or declines the role that the user is offered in the project."""
@@ -76,7 +73,6 @@ def offer(request: HttpRequest, slug: str) -> HttpResponse:
     return redirect("home")
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def guidelines(request: HtmxRequest, slug: str) -> HttpResponse:
     """Shows the guidelines in force; a POST acknowledges the version that was read.

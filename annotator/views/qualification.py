@@ -5,11 +5,9 @@ from string import ascii_uppercase
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from annotator import access, annotation, assignment
@@ -25,8 +23,6 @@ from annotator.refusals import Refusal
 Kind = QualificationRun.Kind
 
 
-@login_required
-@never_cache
 @require_GET
 def overview(request: HttpRequest, slug: str) -> HttpResponse:
     """Shows what the test asks and where the member stands, with the buttons to begin."""
@@ -35,7 +31,6 @@ def overview(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "qualification.html", context)
 
 
-@login_required
 @require_POST
 def begin(request: HttpRequest, slug: str) -> HttpResponse:
     """Starts the practice or the test, or continues the one under way."""
@@ -49,8 +44,6 @@ def begin(request: HttpRequest, slug: str) -> HttpResponse:
     return redirect("take-qualification", run.pk)
 
 
-@login_required
-@never_cache
 @require_http_methods(["GET", "POST"])
 def take(request: HttpRequest, run_id: int) -> HttpResponse:
     """Shows the next task of the run; a POST answers it."""
@@ -97,7 +90,6 @@ def _context(run: QualificationRun, task: Task, form: GoldForm) -> dict[str, Any
     }
 
 
-@login_required
 @require_POST
 def draft(request: HttpRequest, run_id: int) -> JsonResponse:
     """Stores the half-filled form of the task under way, and answers with the time."""
@@ -111,8 +103,6 @@ def draft(request: HttpRequest, run_id: int) -> JsonResponse:
     return JsonResponse({"saved_at": now})
 
 
-@login_required
-@never_cache
 @require_GET
 def explained(request: HttpRequest, run_id: int, task_id: int) -> HttpResponse:
     """Shows the user's scores of a practice task beside the experts' scores and explanations."""

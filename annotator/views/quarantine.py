@@ -1,11 +1,9 @@
 """The pages on which managers decide about quarantined tasks: release them, retire them, or redact them."""
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
 from annotator import access
@@ -24,8 +22,6 @@ from annotator.views.data import excerpt
 from annotator.web.query_parameters import number_in
 
 
-@login_required
-@never_cache
 @require_GET
 def quarantine(request: HttpRequest, slug: str) -> HttpResponse:
     """Lists the quarantined tasks, each with the buttons that decide about it."""
@@ -48,8 +44,6 @@ def quarantine(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "workspace/quarantine.html", context)
 
 
-@login_required
-@never_cache
 @require_http_methods(["GET", "POST"])
 def quarantined_task(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     """Shows one task with all that is marked in it. A POST shows what a redaction would leave, or carries it out."""

@@ -3,11 +3,9 @@
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from annotator import access
@@ -20,8 +18,6 @@ from annotator.releases import jobs
 from annotator.releases.downloads import sent_archive, sent_file
 
 
-@login_required
-@never_cache
 @require_http_methods(["GET", "POST"])
 def releases(request: HttpRequest, slug: str) -> HttpResponse:
     """Lists the releases beside the form of a new one."""
@@ -48,8 +44,6 @@ def _add_errors(form: ReleaseForm, refusal: Refusal) -> None:
         form.add_error(None, str(refusal))
 
 
-@login_required
-@never_cache
 @require_GET
 def release_list(request: HttpRequest, slug: str) -> HttpResponse:
     """The list alone, which the page reads again while a release is being made."""
@@ -62,8 +56,6 @@ def _listed(project: Project) -> dict[str, Any]:
     return {"releases": rows, "under_way": any(release.is_under_way() for release in rows)}
 
 
-@login_required
-@never_cache
 @require_GET
 def release_file(request: HttpRequest, slug: str, number: int, path: str) -> HttpResponseBase:
     """Sends one file of a release, or the part of it that a browser still lacks."""
@@ -75,8 +67,6 @@ def release_file(request: HttpRequest, slug: str, number: int, path: str) -> Htt
         return redirect("releases", slug)
 
 
-@login_required
-@never_cache
 @require_GET
 def release_archive(request: HttpRequest, slug: str, number: int) -> HttpResponseBase:
     """Sends all files of a release as one tar file."""
@@ -88,7 +78,6 @@ def release_archive(request: HttpRequest, slug: str, number: int) -> HttpRespons
         return redirect("releases", slug)
 
 
-@login_required
 @require_POST
 def delete_release(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     """Cancels a release, or deletes it with its files."""

@@ -6,13 +6,11 @@ from string import ascii_uppercase
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render, resolve_url
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from annotator import access, annotation
@@ -65,8 +63,6 @@ PAGE = 25
 EXCERPT = 160
 
 
-@login_required
-@never_cache
 @require_GET
 def review(request: HttpRequest, slug: str) -> HttpResponse:
     """Lists the tasks that wait for a reviewer, the widest spread first; `find` leads to any task by its id."""
@@ -110,8 +106,6 @@ def _excerpt(text: str | None) -> str:
 # One task --------------------------------------------------------------------------------------------------
 
 
-@login_required
-@never_cache
 @require_http_methods(["GET", "POST"])
 def review_task(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     """Shows all ratings side by side; a POST sets the authoritative one and leads to the next task in the queue."""
@@ -224,7 +218,6 @@ def _comparison(rating: Annotation | Adjudication, ratings: Reviewed) -> str:
     return preference_text(rating.preference) or ranking_text(rating.ranking, responses)
 
 
-@login_required
 @require_POST
 def withdraw_adjudication(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     """Takes the authoritative rating back."""
@@ -238,7 +231,6 @@ def withdraw_adjudication(request: HttpRequest, slug: str, task_id: int) -> Http
     return redirect("review-task", slug, task_id)
 
 
-@login_required
 @require_POST
 def decide(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     """Stores a manager's decision on a task that was set aside: back in the queue, or retired."""
@@ -264,8 +256,6 @@ def decide(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
 UNJUDGED, ALL = "unjudged", "all"
 
 
-@login_required
-@never_cache
 @require_GET
 def review_submissions(request: HttpRequest, slug: str) -> HttpResponse:
     """Lists the newest submissions, to be accepted or rejected one by one; `verdict` and `annotator` narrow them."""
@@ -345,7 +335,6 @@ def _scores(annotation: Annotation, attributes: list[Any]) -> list[dict[str, Any
     ]
 
 
-@login_required
 @require_POST
 def verdict(request: HtmxRequest, slug: str, assignment_id: int) -> HttpResponse:
     """Accepts or rejects one annotation, and goes back to the page on which it was read."""

@@ -5,11 +5,9 @@ from copy import copy
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 from rest_framework.exceptions import ValidationError
 
@@ -31,8 +29,6 @@ LARGEST_FILE = 256 << 10
 """The most bytes of a file with a rubric: twenty attributes of the longest texts are half of that."""
 
 
-@login_required
-@never_cache
 @require_http_methods(["GET", "POST"])
 def rubric(request: HtmxRequest, slug: str) -> HttpResponse:
     """Shows the editor; a POST's `do` says what to do with the form: rearrange it, check it, publish or offer it."""

@@ -3,7 +3,6 @@
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.contrib.auth.views import PasswordChangeView
 from django.contrib.messages.views import SuccessMessageMixin
 from django.http import HttpRequest, HttpResponse
@@ -11,7 +10,6 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from annotator.access import user_of
@@ -27,7 +25,6 @@ TOKENS_SHOWN = 50
 """The newest tokens are listed, so many at most; REST lists all."""
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def settings(request: HttpRequest) -> HttpResponse:
     """Shows all settings; a POST changes the keys, or restores those that the page starts with."""
@@ -60,7 +57,6 @@ def _with_keys(request: HttpRequest, user: User, keys: dict[str, str]) -> HttpRe
     return redirect(request.get_full_path())
 
 
-@login_required
 @require_POST
 def layout(request: HttpRequest) -> HttpResponse:
     """Stores whether responses are side by side or below each other, and goes back to the page with the button."""
@@ -70,8 +66,6 @@ def layout(request: HttpRequest) -> HttpResponse:
     return redirect(back(request) or "home")
 
 
-@login_required
-@never_cache
 @require_POST
 def make_token(request: HttpRequest) -> HttpResponse:
     """Issues a token and shows it, only this once."""
@@ -82,7 +76,6 @@ def make_token(request: HttpRequest) -> HttpResponse:
     return render(request, "token.html", {"row": row, "token": token, "header": "Authorization: Token …"})
 
 
-@login_required
 @require_POST
 def end_token(request: HttpRequest, pk: int) -> HttpResponse:
     """Ends one of the user's own tokens."""

@@ -1,7 +1,8 @@
 """The addresses of the pages of the human half."""
 
-from django.contrib.auth.decorators import login_required
-from django.urls import include, path
+from django.contrib.auth.decorators import login_not_required
+from django.urls import path
+from django.views.i18n import set_language
 
 from annotator.views import (
     agreement,
@@ -39,9 +40,9 @@ urlpatterns = [
     path("settings/", settings.settings, name="settings"),
     path("settings/tokens/", settings.make_token, name="tokens"),
     path("settings/tokens/<int:pk>/end/", settings.end_token, name="end-token"),
-    path("password/", login_required(settings.Password.as_view()), name="password"),
+    path("password/", settings.Password.as_view(), name="password"),
     path("layout/", settings.layout, name="layout"),
-    path("i18n/", include("django.conf.urls.i18n")),
+    path("i18n/setlang/", login_not_required(set_language), name="set_language"),
     path("glossary/", glossary.glossary, name="glossary"),
     path("mine/", person.mine, name="mine"),
     path("new-project/", new_project.new_project, name="new-project"),

@@ -3,11 +3,9 @@
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from annotator import access
@@ -24,8 +22,6 @@ from annotator.webhooks import endpoints
 PAGE = 25
 
 
-@login_required
-@never_cache
 @require_http_methods(["GET", "POST"])
 def webhooks(request: HttpRequest, slug: str) -> HttpResponse:
     """Lists the webhooks; a POST makes one, and shows its secret only this once."""
@@ -43,8 +39,6 @@ def webhooks(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "workspace/webhooks.html", page, status=200 if request.method == "GET" else 422)
 
 
-@login_required
-@never_cache
 @require_http_methods(["GET", "POST"])
 def webhook(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Shows a webhook with what was sent to it; a POST changes it."""
@@ -69,8 +63,6 @@ def _changed_meanwhile(request: HttpRequest, row: Webhook, form: WebhookForm, st
     return render(request, "workspace/webhook.html", page | _log(request, row), status=409)
 
 
-@login_required
-@never_cache
 @require_GET
 def deliveries(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """The log alone, which the page reads again while something is about to be sent."""
@@ -79,7 +71,6 @@ def deliveries(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     return render(request, "workspace/_webhook_deliveries.html", page)
 
 
-@login_required
 @require_POST
 def test_webhook(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Sends a test, whose outcome the log shows."""
@@ -91,8 +82,6 @@ def test_webhook(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     return redirect("webhook", slug, pk)
 
 
-@login_required
-@never_cache
 @require_POST
 def rotate_webhook(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Makes a new secret, and shows it only this once."""
@@ -100,7 +89,6 @@ def rotate_webhook(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     return _secret(request, row, endpoints.rotate(row, now=database_now()), is_new=False)
 
 
-@login_required
 @require_POST
 def delete_webhook(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Deletes a webhook with its log."""
@@ -109,7 +97,6 @@ def delete_webhook(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     return redirect("webhooks", slug)
 
 
-@login_required
 @require_POST
 def retry_delivery(request: HttpRequest, slug: str, pk: int, delivery_id: int) -> HttpResponse:
     """Sends a delivery again."""

@@ -3,13 +3,11 @@
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render, resolve_url
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from django_htmx.http import HttpResponseClientRedirect
 
@@ -33,8 +31,6 @@ NOT_QUALIFIED = "not_qualified"
 """The reason for getting no task that leads to a page of its own, that of the test."""
 
 
-@login_required
-@never_cache
 @require_GET
 def annotate(request: HttpRequest, slug: str) -> HttpResponse:
     """Shows the next task to rate, or why there is none. Unread guidelines come first, then the test."""
@@ -90,8 +86,6 @@ def work_context(
     }
 
 
-@login_required
-@never_cache
 @require_http_methods(["GET", "POST"])
 def submit(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     """Stores a complete rating and answers with the next task; an incomplete one comes back as it was.
@@ -149,7 +143,6 @@ def _onwards(request: HtmxRequest, project: Project, claimed: Claim | None = Non
     return render(request, "_work.html", work_context(request, project, claimed))
 
 
-@login_required
 @require_POST
 def draft(request: HttpRequest, assignment_id: int) -> JsonResponse:
     """Stores the half-filled form, and answers with the time. `changed` names the fields chosen since it last came."""
@@ -163,7 +156,6 @@ def draft(request: HttpRequest, assignment_id: int) -> JsonResponse:
     return JsonResponse({"saved_at": saved_at})
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def recut(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     """Joins or divides segments of the half-filled form, keeps it as a draft and shows it again.
@@ -189,7 +181,6 @@ def recut(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     return render(request, "_work.html", context)
 
 
-@login_required
 @require_POST
 def heartbeat(request: HttpRequest, assignment_id: int) -> JsonResponse:
     """Renews the lease of somebody at work."""
@@ -201,7 +192,6 @@ def heartbeat(request: HttpRequest, assignment_id: int) -> JsonResponse:
     return JsonResponse({"lease_expires_at": renewed.lease_expires_at})
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def skip(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     """Skips the task for a reason. A GET comes from somebody who had to log in again."""
@@ -230,7 +220,6 @@ def _skip_message(done: Skip, *, withdrawn: bool) -> str:
     return _("Skipped. The task stays open for others.")
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def undo_skip(request: HttpRequest, assignment_id: int) -> HttpResponse:
     """Takes a skip back within ten seconds. A GET comes from somebody who had to log in again."""
@@ -245,7 +234,6 @@ def undo_skip(request: HttpRequest, assignment_id: int) -> HttpResponse:
     return redirect("annotate", mine.task.project.slug)
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def report(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     """Reports unsafe content. A GET comes from somebody who had to log in again."""
@@ -264,7 +252,6 @@ def report(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     return redirect(f"{resolve_url('annotate', mine.task.project.slug)}?reported={mine.pk}")
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def undo_report(request: HttpRequest, assignment_id: int) -> HttpResponse:
     """Takes a report back within ten seconds. A GET comes from somebody who had to log in again."""

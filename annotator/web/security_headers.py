@@ -1,4 +1,4 @@
-"""Sets headers: a Content-Security-Policy for every page, and no caching of REST's answers and of people's own pages.
+"""Sets headers: a Content-Security-Policy for every page, and no caching of anything but files that all share.
 
 Also lets health probes ask by any host name.
 """
@@ -50,15 +50,13 @@ class HealthHostMiddleware:
 
 
 class NoStoreMiddleware:
-    """Keeps browsers and proxies from storing REST's answers and the pages of people who are logged in."""
+    """Keeps browsers and proxies from storing pages and REST's answers."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        is_rest = request.path.startswith(API) and not request.path.startswith(_MAY_BE_KEPT)
-        is_own = settings.SESSION_COOKIE_NAME in request.COOKIES and not request.path.startswith(settings.STATIC_URL)
-        if is_rest or is_own:
+        if not request.path.startswith((settings.STATIC_URL, *_MAY_BE_KEPT)):
             response.headers.setdefault("Cache-Control", "no-store")
         return response

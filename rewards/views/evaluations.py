@@ -2,12 +2,10 @@
 
 from django import forms
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from annotator import access
@@ -59,8 +57,6 @@ def shown_jobs(user: User, project: Project) -> dict[str, object]:
     }
 
 
-@login_required
-@never_cache
 @require_http_methods(["GET", "POST"])
 def jobs(request: HttpRequest, slug: str) -> HttpResponse:
     """Shows the jobs of a project; a POST sends the file of a new one."""
@@ -89,7 +85,6 @@ def jobs(request: HttpRequest, slug: str) -> HttpResponse:
     return redirect("comparison", slug)
 
 
-@login_required
 @require_POST
 def remove_job(request: HttpRequest, pk: int) -> HttpResponse:
     """Stops a job, or takes an ended one off the list."""
@@ -98,7 +93,6 @@ def remove_job(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect("comparison", job.reward_model.project.slug)
 
 
-@login_required
 @require_POST
 def delete_evaluation(request: HttpRequest, pk: int) -> HttpResponse:
     """Deletes an evaluation, or shows why it stays."""

@@ -4,12 +4,10 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from annotator import access
@@ -61,8 +59,6 @@ def offered(model: RewardModel) -> dict[str, Any]:
     }
 
 
-@login_required
-@never_cache
 @require_GET
 def model_file(request: HttpRequest, slug: str, pk: int, path: str) -> HttpResponseBase:
     """Sends one file of a version, or the part of it that a browser still lacks."""
@@ -73,8 +69,6 @@ def model_file(request: HttpRequest, slug: str, pk: int, path: str) -> HttpRespo
         return _refused(request, model, refusal)
 
 
-@login_required
-@never_cache
 @require_GET
 def model_archive(request: HttpRequest, slug: str, pk: int, part: str) -> HttpResponseBase:
     """Sends all files of a version, or those of one part, as one tar file."""
@@ -85,7 +79,6 @@ def model_archive(request: HttpRequest, slug: str, pk: int, part: str) -> HttpRe
         return _refused(request, model, refusal)
 
 
-@login_required
 @require_POST
 def license_version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """States the licence under which a version is passed on."""

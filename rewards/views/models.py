@@ -6,13 +6,11 @@ from typing import Any
 
 import redis
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from annotator import access
@@ -57,8 +55,6 @@ QUEUES = {
 }
 
 
-@login_required
-@never_cache
 @require_GET
 def models(request: HttpRequest, slug: str) -> HttpResponse:
     """Shows the champion, what waits or works, and the lists of runs and versions."""
@@ -135,8 +131,6 @@ def _silent_queues() -> list[str]:
 # The start of a run ----------------------------------------------------------------------------------------
 
 
-@login_required
-@never_cache
 @require_http_methods(["GET", "POST"])
 def start_run(request: HttpRequest, slug: str) -> HttpResponse:
     """Shows what a run would learn from and the form of its settings; a POST starts it.
@@ -171,8 +165,6 @@ def start_run(request: HttpRequest, slug: str) -> HttpResponse:
 # A run -----------------------------------------------------------------------------------------------------
 
 
-@login_required
-@never_cache
 @require_GET
 def run(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Shows a run: what it does now, or what came of it."""
@@ -206,8 +198,6 @@ def run(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     return render(request, "workspace/run.html", page)
 
 
-@login_required
-@never_cache
 @require_GET
 def run_live(request: HtmxRequest, slug: str, pk: int) -> HttpResponse:
     """Returns what changes on the page of a run while it works; when the run has ended, the page loads itself again."""
@@ -219,8 +209,6 @@ def run_live(request: HtmxRequest, slug: str, pk: int) -> HttpResponse:
     return render(request, "workspace/_run_live.html", {**page, "polled": True})
 
 
-@login_required
-@never_cache
 @require_GET
 def run_losses(request: HtmxRequest, slug: str, pk: int) -> HttpResponse:
     """Returns the chart of the losses so far, which the page of a working run reads again from time to time."""
@@ -229,8 +217,6 @@ def run_losses(request: HtmxRequest, slug: str, pk: int) -> HttpResponse:
     return render(request, "workspace/_run_losses.html", page)
 
 
-@login_required
-@never_cache
 @require_GET
 def run_log(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Sends the log of a run's trainer as a file."""
@@ -334,7 +320,6 @@ def _champions_metrics(model: RewardModel | None) -> dict[str, Any] | None:
     return metrics
 
 
-@login_required
 @require_POST
 def stop_run(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Cancels an active run."""
@@ -343,7 +328,6 @@ def stop_run(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     return _done(request, lambda: runs.cancel(row, now=database_now()), said, "run", slug, row.pk)
 
 
-@login_required
 @require_POST
 def repeat_run(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Starts a run with the settings of one that failed or was cancelled."""
@@ -372,8 +356,6 @@ def _done(request: HttpRequest, act: Callable[[], object], said: str, *address: 
 # A version -------------------------------------------------------------------------------------------------
 
 
-@login_required
-@never_cache
 @require_GET
 def version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Shows a version of the model: its figures, where it fails, where it comes from, and what may be done with it."""
@@ -458,7 +440,6 @@ def _origin(model: RewardModel) -> list[tuple[str, Any]]:
     ]
 
 
-@login_required
 @require_POST
 def promote_version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Makes a version the champion; one that the gate turned down needs the tick in `confirm`."""
@@ -474,7 +455,6 @@ def promote_version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     return redirect("model-version", slug, model.pk)
 
 
-@login_required
 @require_POST
 def reject_version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Turns down a version that waits for a decision."""
@@ -483,7 +463,6 @@ def reject_version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     return _done(request, lambda: runs.reject(model.run, now=database_now()), said, "model-version", slug, model.pk)
 
 
-@login_required
 @require_POST
 def verify_version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Hashes the version's files again and shows which ones have changed."""
@@ -497,7 +476,6 @@ def verify_version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     return redirect("model-version", slug, model.pk)
 
 
-@login_required
 @require_POST
 def erase_version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Erases the files of the snapshot that the version learnt from, and of every model that learnt from it."""

@@ -4,14 +4,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.timezone import localdate
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from annotator import access
@@ -32,8 +30,6 @@ TOLD_BY_STEPS = (Problem.NO_TASKS, Problem.NO_ANNOTATORS, Problem.TOO_FEW_ANNOTA
 """What is not wrong in a project that is only being set up: the first steps say it."""
 
 
-@login_required
-@never_cache
 @require_GET
 def overview(request: HttpRequest, slug: str) -> HttpResponse:
     """Shows the figures as they were last counted, and what is wrong as of now."""

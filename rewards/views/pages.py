@@ -4,12 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from annotator import access
@@ -88,8 +86,6 @@ class Section:
     rows: list[Row]
 
 
-@login_required
-@never_cache
 @require_GET
 def comparison(request: HttpRequest, slug: str) -> HttpResponse:
     """Shows the versions of a project's model side by side.

@@ -4,12 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from annotator import access
@@ -26,8 +24,6 @@ from rewards.views.policy_form import PolicyForm
 from rewards.views.run_lists import outcome_of, page_of, state_of
 
 
-@login_required
-@never_cache
 @require_GET
 def policies(request: HttpRequest, slug: str) -> HttpResponse:
     """Shows a project's policies and the runs that made them."""
@@ -61,8 +57,6 @@ def policy_of(run: TrainingRun) -> Policy | None:
     return policy
 
 
-@login_required
-@never_cache
 @require_http_methods(["GET", "POST"])
 def start_policy_run(request: HttpRequest, slug: str) -> HttpResponse:
     """Shows what a policy run would learn from and the form of its settings; a POST starts it."""
@@ -90,8 +84,6 @@ def start_policy_run(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "workspace/start_policy_run.html", page, status=422 if form.is_bound else 200)
 
 
-@login_required
-@never_cache
 @require_GET
 def policy(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Shows a policy: how it was judged, where it comes from, and what may be done with it."""
@@ -125,7 +117,6 @@ def _files(row: Policy) -> dict[str, Any]:
     return {"files": files, "files_size": sum(file.size for file in files)}
 
 
-@login_required
 @require_POST
 def offer_policy(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Offers a policy by hand, which needs the tick in `confirm`."""
@@ -139,7 +130,6 @@ def offer_policy(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     return redirect("policy", slug, row.pk)
 
 
-@login_required
 @require_POST
 def verify_policy(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Hashes the policy's files again and shows which ones have changed."""
@@ -152,8 +142,6 @@ def verify_policy(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     return redirect("policy", slug, row.pk)
 
 
-@login_required
-@never_cache
 @require_GET
 def policy_file(request: HttpRequest, slug: str, pk: int, path: str) -> HttpResponseBase:
     """Sends one file of a policy, or the part of it that a browser still lacks."""
@@ -161,8 +149,6 @@ def policy_file(request: HttpRequest, slug: str, pk: int, path: str) -> HttpResp
     return _sent(request, row, lambda: downloads.sent_file(request, row, path))
 
 
-@login_required
-@never_cache
 @require_GET
 def policy_archive(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
     """Sends a policy's files as a tar file."""

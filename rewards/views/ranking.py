@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from annotator import access
@@ -32,8 +30,6 @@ class Part:
     sentence: str
 
 
-@login_required
-@never_cache
 @require_GET
 def model_ranking(request: HttpRequest, slug: str) -> HttpResponse:
     """Shows the models whose responses were rated, side by side."""

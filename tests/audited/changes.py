@@ -517,7 +517,6 @@ CHANGES: dict[str, tuple[str, Change]] = {
     ),
     "admin annotator_exclusion_exclude": ("annotator.excluded", exclusion),
     "admin annotator_exclusion_readmit": ("annotator.readmitted", readmission),
-    "page admin-login": ("login.succeeded", lambda w: login(w, "/admin/login/")),
     "page admin-logout": ("login.ended", lambda w: w.page.post("/admin/logout/")),
     "page admin-password": ("password.set", lambda w: own_password(w, "/admin/password_change/")),
     # Its actions

@@ -19,7 +19,7 @@ from tests.builders import task_row
 from tests.conftest import Cast
 
 BUTTONS = [f"page {url.name}" for url in urls.urlpatterns]
-BUTTONS += ["page admin-login", "page admin-logout", "page admin-password"]
+BUTTONS += ["page admin-logout", "page admin-password"]
 
 
 @pytest.fixture

@@ -74,6 +74,7 @@ BY_PSEUDONYM = REVIEWERS._replace(manager=HIDDEN, superuser=HIDDEN)
 # Those who manage any project are staff as well.
 STAFF = Answers(LOGIN, 200, ADMIN_LOGIN, ADMIN_LOGIN, 200, 200, 200)
 ADMIN_DOOR = Answers(LOGIN, NO_ROW, NO_RIGHT, NO_RIGHT, NO_ROW, NO_ROW, NO_ROW)
+SITE = STAFF._replace(nobody=ADMIN_LOGIN)  # which leads on to the one login page
 ROW = STAFF._replace(stranger=NO_ROW, staff=NO_ROW)
 ADMINISTRATORS = STAFF._replace(stranger=NO_RIGHT, manager=NO_RIGHT, staff=NO_RIGHT)
 NEVER = ADMINISTRATORS._replace(superuser=NO_RIGHT)
@@ -167,13 +168,13 @@ GET: Mapping[str, Answers] = {
     # The admin, beside the pages of rows, which are in ROWS.
     "admin-login": ADMIN_DOOR,
     "admin-password": USERS,
-    "admin:index": STAFF,
-    "admin:app_list": STAFF,
-    "admin:jsi18n": STAFF,
+    "admin:index": SITE,
+    "admin:app_list": SITE,
+    "admin:jsi18n": SITE,
     "admin:search": STAFF,
-    "admin:password_change_done": STAFF,
-    "admin:autocomplete": NEVER,
-    "admin:view_on_site": BUTTON._replace(manager=HIDDEN, superuser=HIDDEN),
+    "admin:password_change_done": SITE,
+    "admin:autocomplete": NEVER._replace(nobody=ADMIN_LOGIN),
+    "admin:view_on_site": BUTTON._replace(nobody=ADMIN_LOGIN, manager=HIDDEN, superuser=HIDDEN),
     "admin:auth_user_password_change": ADMINISTRATORS,
     "admin:annotator_task_redact": BUTTON,
     "admin:annotator_task_decide": BUTTON._replace(manager=TASK_PAGE, superuser=TASK_PAGE),
@@ -266,15 +267,15 @@ POST: Mapping[str, Answers] = {
     "delete-project": MANAGERS,
     "admin-logout": EVERYBODY,
     "admin-password": USERS,
-    "send-test-mail": ADMINISTRATORS,
-    "retrain": BUTTON,
-    "promote-model": BUTTON,
-    "offer-policy-by-hand": BUTTON,
-    "verify-model": BUTTON,
-    "cancel-run": BUTTON,
-    "retry-run": BUTTON,
-    "reject-run": BUTTON,
-    "erase-snapshot": BUTTON,
+    "send-test-mail": ADMINISTRATORS._replace(nobody=ADMIN_LOGIN),
+    "retrain": BUTTON._replace(nobody=ADMIN_LOGIN),
+    "promote-model": BUTTON._replace(nobody=ADMIN_LOGIN),
+    "offer-policy-by-hand": BUTTON._replace(nobody=ADMIN_LOGIN),
+    "verify-model": BUTTON._replace(nobody=ADMIN_LOGIN),
+    "cancel-run": BUTTON._replace(nobody=ADMIN_LOGIN),
+    "retry-run": BUTTON._replace(nobody=ADMIN_LOGIN),
+    "reject-run": BUTTON._replace(nobody=ADMIN_LOGIN),
+    "erase-snapshot": BUTTON._replace(nobody=ADMIN_LOGIN),
     "admin:auth_user_password_change": ADMINISTRATORS,
     "admin:annotator_task_redact": BUTTON,
     "admin:annotator_task_decide": BUTTON,

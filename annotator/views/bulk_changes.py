@@ -17,6 +17,7 @@ from annotator.refusals import Refusal
 from annotator.review import bulk_changes as stage
 from annotator.search import selection
 from annotator.search.criteria import Criteria
+from annotator.web.acting import show_refusal
 from annotator.web.query_parameters import number_in
 
 PAGE = 25
@@ -91,14 +92,11 @@ def undo_change(request: HttpRequest, slug: str, change_id: int) -> HttpResponse
     """Puts the tasks of a change back as they were."""
     project: Project = access.managed_project(user_of(request), slug)
     change = get_object_or_404(BulkChange.objects.filter(project=project), pk=change_id)
-    try:
+    with show_refusal(request):
         done = stage.undo(change, now=database_now())
-    except Refusal as refused:
-        messages.error(request, str(refused))
-        return redirect("bulk-changes", slug)
-    if done.undone_at is None:
-        messages.success(request, _("The tasks are being put back in the background."))
-    else:
-        text = ngettext("%(count)s task is as before again.", "%(count)s tasks are as before again.", done.put_back)
-        messages.success(request, text % {"count": done.put_back})
+        if done.undone_at is None:
+            messages.success(request, _("The tasks are being put back in the background."))
+        else:
+            text = ngettext("%(count)s task is as before again.", "%(count)s tasks are as before again.", done.put_back)
+            messages.success(request, text % {"count": done.put_back})
     return redirect("bulk-changes", slug)

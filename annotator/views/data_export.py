@@ -24,9 +24,9 @@ from annotator.exporting.previews import Preview, preview
 from annotator.exporting.rows import NoLabels, NoRubricVersion, UnknownExport, UnknownField, export
 from annotator.forms.data import ExportForm
 from annotator.models import ExportJob, Project, User
-from annotator.refusals import Refusal
 from annotator.search.criteria import TooBroad
 from annotator.web import lane_shares
+from annotator.web.acting import show_refusal
 
 LARGE = 100_000
 """Rows of which a file is better written by the worker: a download that takes minutes may break off."""
@@ -103,10 +103,8 @@ def request_export(request: HttpRequest, slug: str) -> HttpResponse:
     if not form.is_valid():
         messages.error(request, _("No file was asked for. Choose from what the page offers."))
         return redirect("export-data", slug)
-    try:
+    with show_refusal(request):
         jobs.request(project, **form.export(), by=user, now=database_now())
-    except Refusal as refusal:
-        messages.error(request, str(refusal))
     return redirect(f"{reverse('export-data', args=[slug])}?{urlencode(form.chosen())}#files")
 
 
@@ -127,11 +125,9 @@ def _files(project: Project, user: User) -> dict[str, Any]:
 def export_job_file(request: HttpRequest, slug: str, job_id: int) -> HttpResponseBase:
     """Sends one of the reader's files, or the part of it that a browser still lacks."""
     job = _own_job(request, slug, job_id)
-    try:
+    with show_refusal(request):
         return downloaded(request, job)
-    except Refusal as refusal:
-        messages.error(request, str(refusal))
-        return redirect("export-data", slug)
+    return redirect("export-data", slug)
 
 
 @require_POST

@@ -40,6 +40,7 @@ from annotator.refusals import Refusal
 from annotator.search.listing import MOST_COUNTED
 from annotator.stale_edits import FIELD, sealed, unsealed
 from annotator.storage.disk_space import MEGABYTE
+from annotator.web.acting import show_refusal
 from annotator.web.body_limits import most_bytes
 from annotator.web.htmx import HtmxRequest
 from annotator.web.lane_shares import require_share
@@ -280,13 +281,11 @@ def start_import(request: HttpRequest, slug: str, job_id: int) -> HttpResponse:
     """Starts the import of an uploaded file, or only checks it."""
     job = _managed_job(request, slug, job_id)
     text = request.POST.get("mapping", "")
-    try:
+    with show_refusal(request):
         mapping = mapping_of_text(text) if text else None
         if "fitting_only" in request.POST:
             mapping = fitting_only(mapping)
         jobs.start(job, dry_run=request.POST.get("action") != "import", mapping=mapping)
-    except Refusal as refused:
-        messages.error(request, str(refused))
     return redirect("import-job", slug, job_id)
 
 
@@ -294,15 +293,13 @@ def start_import(request: HttpRequest, slug: str, job_id: int) -> HttpResponse:
 def cancel_import(request: HttpRequest, slug: str, job_id: int) -> HttpResponse:
     """Cancels an import, or discards an uploaded file."""
     job = _managed_job(request, slug, job_id)
-    try:
+    with show_refusal(request):
         jobs.cancel(job)
-    except Refusal as refused:
-        messages.error(request, str(refused))
-        return redirect("import-job", slug, job_id)
-    if job.is_under_way():
-        return redirect("import-job", slug, job_id)
-    messages.success(request, _("%(name)s was discarded.") % {"name": job.file_name})
-    return redirect("import-data", slug)
+        if job.is_under_way():
+            return redirect("import-job", slug, job_id)
+        messages.success(request, _("%(name)s was discarded.") % {"name": job.file_name})
+        return redirect("import-data", slug)
+    return redirect("import-job", slug, job_id)
 
 
 @require_GET
@@ -356,14 +353,12 @@ def take_back_import(request: HttpRequest, slug: str, import_id: int) -> HttpRes
             "most": MOST_COUNTED,
         }
         return render(request, "workspace/take_back.html", page)
-    try:
+    with show_refusal(request):
         done = take_back(row, by=user, now=database_now())
-    except Refusal as refused:
-        messages.error(request, str(refused))
-        return redirect("take-back", slug, import_id)
-    if done.all_gone_at:
-        text = ngettext("%(count)s task was deleted.", "%(count)s tasks were deleted.", done.removed)
-        messages.success(request, text % {"count": done.removed})
-    else:
-        messages.success(request, _("The tasks are being deleted in the background."))
-    return redirect("import-data", slug)
+        if done.all_gone_at:
+            text = ngettext("%(count)s task was deleted.", "%(count)s tasks were deleted.", done.removed)
+            messages.success(request, text % {"count": done.removed})
+        else:
+            messages.success(request, _("The tasks are being deleted in the background."))
+        return redirect("import-data", slug)
+    return redirect("take-back", slug, import_id)

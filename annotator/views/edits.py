@@ -10,8 +10,8 @@ from django.views.decorators.http import require_http_methods
 from annotator import access
 from annotator.access import user_of
 from annotator.db.clock import database_now
-from annotator.refusals import Refusal
 from annotator.review import edits as stage
+from annotator.web.acting import show_refusal
 from annotator.web.query_parameters import as_number, number_in
 
 PAGE = 20
@@ -24,11 +24,8 @@ def edits(request: HttpRequest, slug: str) -> HttpResponse:
     project = access.managed_project(user, slug)
     if request.method == "POST":
         chosen = [number for value in request.POST.getlist("edits") if (number := as_number(value))]
-        try:
+        with show_refusal(request):
             created = stage.make_tasks(project, chosen, by=user, now=database_now())
-        except Refusal as refused:
-            messages.error(request, str(refused))
-        else:
             text = ngettext("%(count)s edit is now rated.", "%(count)s edits are now rated.", created)
             messages.success(request, text % {"count": created} if created else _("Tick the edits to be rated first."))
         return redirect("edits", slug)

@@ -15,9 +15,9 @@ from annotator.forms import RatingForm, SkipForm, filled
 from annotator.forms.segment_cells import by_cell
 from annotator.models import Annotation, Assignment, Draft, Task
 from annotator.pii.highlights import marks_of
-from annotator.refusals import Refusal
 from annotator.review.verdicts import latest_verdict, latest_verdicts
 from annotator.views.returning import back
+from annotator.web.acting import show_refusal
 from annotator.web.query_parameters import number_in
 
 PAGE = 25
@@ -72,13 +72,11 @@ def revise(request: HttpRequest, assignment_id: int) -> HttpResponse:
     if not form.is_bound or not form.is_valid():
         page = _page(request, mine, stored, form) | {"saved_at": draft.saved_at if draft else stored.submitted_at}
         return render(request, "revise.html", page, status=422 if form.is_bound else 200)
-    try:
+    with show_refusal(request):
         annotation.submit(mine.pk, form.submission(), now=database_now())
-    except Refusal as refused:
-        messages.error(request, str(refused))
-        return redirect("revise", mine.pk)
-    messages.success(request, _("Your change is saved."))
-    return redirect(back(request) or resolve_url("history", mine.task.project.slug))
+        messages.success(request, _("Your change is saved."))
+        return redirect(back(request) or resolve_url("history", mine.task.project.slug))
+    return redirect("revise", mine.pk)
 
 
 def stored_rating(request: HttpRequest, mine: Assignment, skip_form: SkipForm) -> dict[str, Any]:

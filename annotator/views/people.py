@@ -20,11 +20,11 @@ from annotator.gold import gold_tasks
 from annotator.models import Membership, Project, Pseudonym, Role, Tally, User
 from annotator.projects import member_actions, members, password_links, people_lists
 from annotator.projects.pseudonyms import Naming
-from annotator.refusals import Refusal
 from annotator.review import exclude, exclusion_preview, readmission_preview, readmit
 from annotator.review.exclusions import counting, people_of, person_named
 from annotator.views import person_charts
 from annotator.views.returning import back
+from annotator.web.acting import show_refusal
 from annotator.web.query_parameters import choice_in, number_in
 
 PAGE = 50
@@ -151,17 +151,17 @@ def dismiss(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     """Ends the membership: finished work stays, and the tasks that they hold go back."""
     project = access.managed_project(user_of(request), slug)
     member = get_object_or_404(project.memberships.select_related("user", "project"), user__username=name)
-    try:
+    with show_refusal(request):
         members.dismiss(member)
-    except Refusal as refused:
-        messages.error(request, str(refused))
-        return redirect("person", slug, name)
-    messages.success(request, _("%(name)s is no longer in the project. Their finished work is kept.") % {"name": name})
-    if project.webhooks.filter(made_by=member.user, active=True).exists():
-        text = _("Webhooks that %(name)s has made still send events. Look at them under Settings, Webhooks.")
-        messages.warning(request, text % {"name": name})
-    # Whoever ends their own membership is sent where they may go.
-    return redirect("home" if member.user == user_of(request) else reverse("people", args=[slug]))
+        messages.success(
+            request, _("%(name)s is no longer in the project. Their finished work is kept.") % {"name": name}
+        )
+        if project.webhooks.filter(made_by=member.user, active=True).exists():
+            text = _("Webhooks that %(name)s has made still send events. Look at them under Settings, Webhooks.")
+            messages.warning(request, text % {"name": name})
+        # Whoever ends their own membership is sent where they may go.
+        return redirect("home" if member.user == user_of(request) else reverse("people", args=[slug]))
+    return redirect("person", slug, name)
 
 
 @require_POST
@@ -169,14 +169,12 @@ def password_link(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     """Makes a link by which the member chooses a new password, and shows it, only this once."""
     project = access.managed_project(user_of(request), slug)
     member = get_object_or_404(project.memberships.select_related("user"), user__username=name)
-    try:
+    with show_refusal(request):
         row, secret = password_links.make(member.user, by=user_of(request), project=project, now=database_now())
-    except Refusal as refused:
-        messages.error(request, str(refused))
-        return redirect("person", slug, name)
-    link = request.build_absolute_uri(reverse("new-password", args=[secret]))
-    context = {"project": project, "name": name, "link": link, "row": row}
-    return render(request, "workspace/password_link.html", context)
+        link = request.build_absolute_uri(reverse("new-password", args=[secret]))
+        context = {"project": project, "name": name, "link": link, "row": row}
+        return render(request, "workspace/password_link.html", context)
+    return redirect("person", slug, name)
 
 
 # Exclusions ------------------------------------------------------------------------------------------------
@@ -236,11 +234,8 @@ def readmit_person(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     project = access.managed_project(user_of(request), slug)
     user = _person(project, Naming(project, by_name=True), name)
     if request.method == "POST":
-        try:
+        with show_refusal(request):
             going_on = readmit(project, user, now=database_now())
-        except Refusal as refused:
-            messages.error(request, str(refused))
-        else:
             text = _("The light worker is bringing back the work of %(name)s.") if going_on else _("%(name)s is back.")
             messages.success(request, text % {"name": user})
         return redirect(back(request) or resolve_url("exclusions", slug))

@@ -1,6 +1,5 @@
 """The pages before rating: the user's projects, their guidelines, and the answer to an offered role."""
 
-from django.contrib import messages
 from django.db.models import Exists, OuterRef
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect, render
@@ -14,8 +13,8 @@ from annotator.forms.offer import OfferForm
 from annotator.models import Gold, Membership, Project, Role
 from annotator.projects import figures, members
 from annotator.projects.guidelines import acknowledge, difference, read_before
-from annotator.refusals import Refusal
 from annotator.views.navigation import Entry, pages_of
+from annotator.web.acting import show_refusal
 from annotator.web.htmx import HtmxRequest
 from annotator.web.query_parameters import number_in
 
@@ -66,10 +65,8 @@ def offer(request: HttpRequest, slug: str) -> HttpResponse:
     form = OfferForm(request.POST)
     if not form.is_valid():
         return HttpResponseBadRequest()
-    try:
+    with show_refusal(request):
         (members.accept if form.cleaned_data["answer"] == "accept" else members.decline)(member)
-    except Refusal as refused:
-        messages.error(request, str(refused))
     return redirect("home")
 
 

@@ -19,6 +19,7 @@ from annotator.forms.segments import practice_table
 from annotator.gold import qualification
 from annotator.models import QualificationAnswer, QualificationRun, Response, Task
 from annotator.refusals import Refusal
+from annotator.web.acting import show_refusal
 
 Kind = QualificationRun.Kind
 
@@ -36,12 +37,10 @@ def begin(request: HttpRequest, slug: str) -> HttpResponse:
     """Starts the practice or the test, or continues the one under way."""
     member = access.membership(user_of(request), slug)
     kind = Kind.TEST if request.POST.get("kind") == Kind.TEST else Kind.PRACTICE
-    try:
+    with show_refusal(request):
         run = qualification.begin(member, kind, now=database_now())
-    except Refusal as refused:
-        messages.error(request, str(refused))
-        return redirect("qualification", slug)
-    return redirect("take-qualification", run.pk)
+        return redirect("take-qualification", run.pk)
+    return redirect("qualification", slug)
 
 
 @require_http_methods(["GET", "POST"])

@@ -19,6 +19,7 @@ from annotator.review.quarantine import PAGE, marks_of, quarantined, with_marks
 from annotator.review.rating_sheets import is_about_personal_information, set_aside
 from annotator.search.listing import MOST_COUNTED
 from annotator.views.data import excerpt
+from annotator.web.acting import show_refusal
 from annotator.web.query_parameters import number_in
 
 
@@ -77,14 +78,12 @@ def quarantined_task(request: HttpRequest, slug: str, task_id: int) -> HttpRespo
 
 
 def _redact(request: HttpRequest, project: Project, form: RedactForm) -> HttpResponse | None:
-    try:
+    with show_refusal(request):
         redact(form.task.pk, form.choice, now=database_now())
-    except Refusal as refused:
-        messages.error(request, str(refused))
-        return None
-    messages.success(request, _("%(task)s: redacted, back in the queue.") % {"task": form.task})
-    messages.info(
-        request,
-        _("Earlier snapshots that contain the text, and their models, are marked. A manager can erase them."),
-    )
-    return redirect("quarantine", project.slug)
+        messages.success(request, _("%(task)s: redacted, back in the queue.") % {"task": form.task})
+        messages.info(
+            request,
+            _("Earlier snapshots that contain the text, and their models, are marked. A manager can erase them."),
+        )
+        return redirect("quarantine", project.slug)
+    return None

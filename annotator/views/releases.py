@@ -16,6 +16,7 @@ from annotator.models import Project, Release
 from annotator.refusals import Refusal
 from annotator.releases import jobs
 from annotator.releases.downloads import sent_archive, sent_file
+from annotator.web.acting import show_refusal
 
 
 @require_http_methods(["GET", "POST"])
@@ -60,22 +61,18 @@ def _listed(project: Project) -> dict[str, Any]:
 def release_file(request: HttpRequest, slug: str, number: int, path: str) -> HttpResponseBase:
     """Sends one file of a release, or the part of it that a browser still lacks."""
     release = _managed_release(request, slug, number)
-    try:
+    with show_refusal(request):
         return sent_file(request, release, path, reader=user_of(request))
-    except Refusal as refusal:
-        messages.error(request, str(refusal))
-        return redirect("releases", slug)
+    return redirect("releases", slug)
 
 
 @require_GET
 def release_archive(request: HttpRequest, slug: str, number: int) -> HttpResponseBase:
     """Sends all files of a release as one tar file."""
     release = _managed_release(request, slug, number)
-    try:
+    with show_refusal(request):
         return sent_archive(request, release, reader=user_of(request))
-    except Refusal as refusal:
-        messages.error(request, str(refusal))
-        return redirect("releases", slug)
+    return redirect("releases", slug)
 
 
 @require_POST

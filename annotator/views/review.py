@@ -56,6 +56,7 @@ from annotator.views.rating_sheets import (
     written_answers,
 )
 from annotator.views.returning import back
+from annotator.web.acting import show_refusal
 from annotator.web.htmx import HtmxRequest
 from annotator.web.query_parameters import choice_in, number_in
 
@@ -222,11 +223,8 @@ def _comparison(rating: Annotation | Adjudication, ratings: Reviewed) -> str:
 def withdraw_adjudication(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     """Takes the authoritative rating back."""
     task = _task(access.reviewed_project(user_of(request), slug), task_id)
-    try:
+    with show_refusal(request):
         withdraw(task.pk, by=user_of(request), now=database_now())
-    except Refusal as refused:
-        messages.error(request, str(refused))
-    else:
         messages.success(request, _("Taken back. The label that the annotators agreed on applies again."))
     return redirect("review-task", slug, task_id)
 
@@ -240,11 +238,8 @@ def decide(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
         messages.error(request, _("Nothing was decided. Choose one of the two buttons."))
         return redirect(back(request) or resolve_url("review-task", slug, task_id))
     safe = form.is_safe_to_use()
-    try:
+    with show_refusal(request):
         annotation.decide_quarantine(task.pk, safe_to_use=safe, now=database_now())
-    except Refusal as refused:
-        messages.error(request, str(refused))
-    else:
         text = _("%(task)s: back in the queue.") if safe else _("%(task)s: retired.")
         messages.success(request, text % {"task": task})
     return redirect(back(request) or resolve_url("review-task", slug, task_id))
@@ -343,11 +338,8 @@ def verdict(request: HtmxRequest, slug: str, assignment_id: int) -> HttpResponse
     form = VerdictForm(request.POST)
     if not form.is_valid():
         raise Http404
-    try:
+    with show_refusal(request):
         stored = judge(assignment.pk, **form.cleaned_data, by=user_of(request), now=database_now())
-    except Refusal as refused:
-        messages.error(request, str(refused))
-    else:
         accepted = stored.decision == Verdict.Decision.ACCEPTED
         messages.success(request, _("Accepted.") if accepted else _("Rejected. The rating no longer counts."))
     return redirect(back(request) or resolve_url("review-task", slug, assignment.task_id))

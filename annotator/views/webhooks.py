@@ -16,6 +16,7 @@ from annotator.forms.webhooks import WebhookForm
 from annotator.models import Project, Webhook, WebhookDelivery
 from annotator.refusals import Refusal
 from annotator.stale_edits import FIELD, ChangedMeanwhile
+from annotator.web.acting import show_refusal
 from annotator.web.query_parameters import number_in
 from annotator.webhooks import endpoints
 
@@ -74,11 +75,9 @@ def deliveries(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 @require_POST
 def test_webhook(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Sends a test, whose outcome the log shows."""
-    try:
+    with show_refusal(request):
         endpoints.send_test(_webhook(request, slug, pk))
         messages.success(request, _("The test is being sent. Its outcome is in the log below."))
-    except Refusal as refused:
-        messages.error(request, str(refused))
     return redirect("webhook", slug, pk)
 
 
@@ -101,11 +100,9 @@ def delete_webhook(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 def retry_delivery(request: HttpRequest, slug: str, pk: int, delivery_id: int) -> HttpResponse:
     """Sends a delivery again."""
     rows = endpoints.deliveries_of(_webhook(request, slug, pk))
-    try:
+    with show_refusal(request):
         endpoints.send_again(get_object_or_404(rows, pk=delivery_id))
         messages.success(request, _("The event is being sent again."))
-    except Refusal as refused:
-        messages.error(request, str(refused))
     return redirect("webhook", slug, pk)
 
 

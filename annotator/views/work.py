@@ -23,6 +23,7 @@ from annotator.pii.highlights import marks_of
 from annotator.refusals import Refusal
 from annotator.views import history
 from annotator.views.returning import back
+from annotator.web.acting import show_refusal
 from annotator.web.htmx import HtmxRequest
 from annotator.web.query_parameters import number_in
 
@@ -202,11 +203,8 @@ def skip(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     form = SkipForm(mine.task, marks_of(mine.task), request.POST)
     if not form.is_valid():
         return _refused_form(request, mine, {"skip_form": form})
-    try:
+    with show_refusal(request):
         done = annotation.skip(mine.pk, **form.cleaned_data, now=database_now())
-    except Refusal as refused:
-        messages.error(request, str(refused))
-    else:
         messages.info(request, _skip_message(done, withdrawn=mine.state == Assignment.State.SUBMITTED))
     here = back(request) or resolve_url("annotate", mine.task.project.slug)
     return redirect(here if mine.state == Assignment.State.SUBMITTED else f"{here}?skipped={mine.pk}")
@@ -225,11 +223,8 @@ def undo_skip(request: HttpRequest, assignment_id: int) -> HttpResponse:
     """Takes a skip back within ten seconds. A GET comes from somebody who had to log in again."""
     mine = access.own_assignment(user_of(request), assignment_id)
     if request.method == "POST":
-        try:
+        with show_refusal(request):
             annotation.undo_skip(mine.pk, now=database_now())
-        except Refusal as refused:
-            messages.error(request, str(refused))
-        else:
             messages.info(request, _("The skip is undone."))
     return redirect("annotate", mine.task.project.slug)
 
@@ -243,11 +238,8 @@ def report(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     form = ReportForm(request.POST)
     if not form.is_valid():
         return _refused_form(request, mine, {"report_form": form})
-    try:
+    with show_refusal(request):
         annotation.report(mine.pk, **form.cleaned_data, now=database_now())
-    except Refusal as refused:
-        messages.error(request, str(refused))
-    else:
         messages.info(request, _("Reported. Nobody gets this task until a manager has looked at it."))
     return redirect(f"{resolve_url('annotate', mine.task.project.slug)}?reported={mine.pk}")
 
@@ -257,11 +249,8 @@ def undo_report(request: HttpRequest, assignment_id: int) -> HttpResponse:
     """Takes a report back within ten seconds. A GET comes from somebody who had to log in again."""
     mine = access.own_assignment(user_of(request), assignment_id)
     if request.method == "POST":
-        try:
+        with show_refusal(request):
             annotation.undo_report(mine.pk, now=database_now())
-        except Refusal as refused:
-            messages.error(request, str(refused))
-        else:
             messages.info(request, _("The report is undone."))
     return redirect("annotate", mine.task.project.slug)
 

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from annotator import access
 from annotator.access import user_of
 from annotator.models import Project, User
-from annotator.refusals import Refusal
+from annotator.web.acting import show_refusal
 from annotator.web.lane_shares import require_share
 from rewards import evaluation, evaluation_jobs, run_progress
 from rewards.access import managed_evaluation, managed_job
@@ -71,12 +71,9 @@ def jobs(request: HttpRequest, slug: str) -> HttpResponse:
         return redirect("comparison", slug)
     fields = form.cleaned_data
     file = fields["file"]
-    try:
+    with show_refusal(request):
         require_share(request, user.pk)
         job = evaluation_jobs.request(fields["model"], file, file_name=file.name, name=fields["name"], by=user)
-    except Refusal as refused:
-        messages.error(request, str(refused))
-    else:
         messages.success(
             request,
             _("Version %(version)s is being judged on %(name)s. The result appears on this page.")
@@ -97,11 +94,8 @@ def remove_job(request: HttpRequest, pk: int) -> HttpResponse:
 def delete_evaluation(request: HttpRequest, pk: int) -> HttpResponse:
     """Deletes an evaluation, or shows why it stays."""
     row = managed_evaluation(user_of(request), pk)
-    try:
+    with show_refusal(request):
         evaluation.delete(row)
-    except Refusal as refused:
-        messages.error(request, str(refused))
-    else:
         messages.success(
             request,
             _("The evaluation of version %(version)s on %(name)s is deleted.")

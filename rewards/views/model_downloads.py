@@ -16,6 +16,7 @@ from annotator.forms.seen import SeenField
 from annotator.refusals import Refusal
 from annotator.releases.particulars import OTHER, UNKNOWN
 from annotator.stale_edits import FIELD, ChangedMeanwhile, sealed
+from annotator.web.acting import show_refusal
 from rewards.model_downloads.files import files_of, reward_manifest
 from rewards.model_downloads.licenses import LONGEST_TEXT, MODEL_LICENSES, set_license
 from rewards.model_downloads.sending import sent_archive, sent_file
@@ -63,20 +64,18 @@ def offered(model: RewardModel) -> dict[str, Any]:
 def model_file(request: HttpRequest, slug: str, pk: int, path: str) -> HttpResponseBase:
     """Sends one file of a version, or the part of it that a browser still lacks."""
     model = _managed_model(request, slug, pk)
-    try:
+    with show_refusal(request):
         return sent_file(request, model, path)
-    except Refusal as refusal:
-        return _refused(request, model, refusal)
+    return redirect("model-version", slug, model.pk)
 
 
 @require_GET
 def model_archive(request: HttpRequest, slug: str, pk: int, part: str) -> HttpResponseBase:
     """Sends all files of a version, or those of one part, as one tar file."""
     model = _managed_model(request, slug, pk)
-    try:
+    with show_refusal(request):
         return sent_archive(request, model, part="" if part == "all" else part)
-    except Refusal as refusal:
-        return _refused(request, model, refusal)
+    return redirect("model-version", slug, model.pk)
 
 
 @require_POST
@@ -95,7 +94,8 @@ def license_version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         model.refresh_from_db(fields=["license", "license_text"])
         return _licensed_meanwhile(request, model, form)
     except Refusal as refusal:
-        return _refused(request, model, refusal)
+        messages.error(request, str(refusal))
+        return redirect("model-version", slug, model.pk)
     said = _("The card of version %(version)s states this licence now.")
     messages.success(request, said % {"version": model.version})
     return redirect("model-version", slug, model.pk)
@@ -106,11 +106,6 @@ def _licensed_meanwhile(request: HttpRequest, model: RewardModel, form: LicenseF
     now = f"{model.license or UNKNOWN} {model.license_text}".strip()
     text = _("Somebody else has chosen a licence meanwhile: “%(now)s”. Yours was not saved: “%(mine)s”.")
     messages.error(request, text % {"now": now, "mine": mine})
-    return redirect("model-version", model.project.slug, model.pk)
-
-
-def _refused(request: HttpRequest, model: RewardModel, refusal: Refusal) -> HttpResponse:
-    messages.error(request, str(refusal))
     return redirect("model-version", model.project.slug, model.pk)
 
 

@@ -1,6 +1,6 @@
 """The tab Models: runs and versions at a glance, the start of a run, and the pages of a run and of a version."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from annotator.db.clock import database_now
 from annotator.models import Project, User
 from annotator.refusals import Refusal
 from annotator.storage.hidden_paths import value_without_places
+from annotator.web.acting import show_refusal
 from annotator.web.htmx import HtmxRequest
 from annotator.web.numbers import number
 from annotator.web.query_parameters import number_in
@@ -325,7 +326,10 @@ def stop_run(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Cancels an active run."""
     row = _run(access.managed_project(user_of(request), slug), pk)
     said = _("Run %(run)s is cancelled.") % {"run": row.pk}
-    return _done(request, lambda: runs.cancel(row, now=database_now()), said, "run", slug, row.pk)
+    with show_refusal(request):
+        runs.cancel(row, now=database_now())
+        messages.success(request, said)
+    return redirect("run", slug, row.pk)
 
 
 @require_POST
@@ -333,24 +337,11 @@ def repeat_run(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Starts a run with the settings of one that failed or was cancelled."""
     user = user_of(request)
     row = _run(access.managed_project(user, slug), pk)
-    try:
+    with show_refusal(request):
         again = runs.retry(row, by=user)
-    except Refusal as refused:
-        messages.error(request, str(refused))
-        return redirect("run", slug, row.pk)
-    messages.success(request, _("Run %(run)s is queued.") % {"run": again.pk})
-    return redirect("run", slug, again.pk)
-
-
-def _done(request: HttpRequest, act: Callable[[], object], said: str, *address: Any) -> HttpResponse:
-    """Does something and says so, or shows why it cannot be done; leads back to the address either way."""
-    try:
-        act()
-    except Refusal as refused:
-        messages.error(request, str(refused))
-    else:
-        messages.success(request, said)
-    return redirect(*address)
+        messages.success(request, _("Run %(run)s is queued.") % {"run": again.pk})
+        return redirect("run", slug, again.pk)
+    return redirect("run", slug, row.pk)
 
 
 # A version -------------------------------------------------------------------------------------------------
@@ -444,14 +435,11 @@ def _origin(model: RewardModel) -> list[tuple[str, Any]]:
 def promote_version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Makes a version the champion; one that the gate turned down needs the tick in `confirm`."""
     model = _model(access.managed_project(user_of(request), slug), pk)
-    try:
+    with show_refusal(request):
         promoted = champions.promote(model, confirmed="confirm" in request.POST, now=database_now())
-    except Refusal as refused:
-        messages.error(request, str(refused))
-        return redirect("model-version", slug, model.pk)
-    messages.success(request, _("Version %(version)s is the champion now.") % {"version": model.version})
-    if promoted.scores_wait:
-        messages.warning(request, promoted.scores_wait)
+        messages.success(request, _("Version %(version)s is the champion now.") % {"version": model.version})
+        if promoted.scores_wait:
+            messages.warning(request, promoted.scores_wait)
     return redirect("model-version", slug, model.pk)
 
 
@@ -460,7 +448,10 @@ def reject_version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Turns down a version that waits for a decision."""
     model = _model(access.managed_project(user_of(request), slug), pk)
     said = _("Version %(version)s stays out of use.") % {"version": model.version}
-    return _done(request, lambda: runs.reject(model.run, now=database_now()), said, "model-version", slug, model.pk)
+    with show_refusal(request):
+        runs.reject(model.run, now=database_now())
+        messages.success(request, said)
+    return redirect("model-version", slug, model.pk)
 
 
 @require_POST
@@ -484,4 +475,7 @@ def erase_version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     snapshot = model.run.snapshot
     if snapshot is None:
         raise Http404
-    return _done(request, lambda: erasure.erase(snapshot, now=database_now()), said, "model-version", slug, model.pk)
+    with show_refusal(request):
+        erasure.erase(snapshot, now=database_now())
+        messages.success(request, said)
+    return redirect("model-version", slug, model.pk)

@@ -15,6 +15,7 @@ from annotator.access import user_of
 from annotator.db.clock import database_now
 from annotator.models import Project
 from annotator.refusals import Refusal
+from annotator.web.acting import show_refusal
 from annotator.web.query_parameters import number_in
 from rewards import learning_material, reasons, runs
 from rewards.models import ACTIVE_STATES, Policy, TrainingRun
@@ -121,11 +122,8 @@ def _files(row: Policy) -> dict[str, Any]:
 def offer_policy(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Offers a policy by hand, which needs the tick in `confirm`."""
     row = _policy(access.managed_project(user_of(request), slug), pk)
-    try:
+    with show_refusal(request):
         offers.offer(row, confirmed="confirm" in request.POST, now=database_now())
-    except Refusal as refused:
-        messages.error(request, str(refused))
-    else:
         messages.success(request, _("Policy %(version)s is offered now.") % {"version": row.version})
     return redirect("policy", slug, row.pk)
 
@@ -157,8 +155,6 @@ def policy_archive(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase
 
 
 def _sent(request: HttpRequest, row: Policy, send: Callable[[], HttpResponseBase]) -> HttpResponseBase:
-    try:
+    with show_refusal(request):
         return send()
-    except Refusal as refused:
-        messages.error(request, str(refused))
-        return redirect("policy", row.project.slug, row.pk)
+    return redirect("policy", row.project.slug, row.pk)

@@ -3,16 +3,13 @@ PYTHON ?= python3
 # -I: neither this folder nor the caller's PYTHONPATH may stand in for a module of Python's own.
 BOOTSTRAP = $(PYTHON) -I annotator/launch/install.py
 
-.PHONY: run test test-pythons check lock format messages vendor bench bench-agreement bench-aligning bench-annotation bench-evidence bench-growth bench-io bench-learning bench-memory bench-pages bench-pii bench-scoring bench-segmenting bench-segments bench-snapshot bench-training
+.PHONY: run test check lock format messages vendor bench bench-agreement bench-aligning bench-annotation bench-evidence bench-growth bench-io bench-learning bench-memory bench-pages bench-pii bench-scoring bench-segmenting bench-segments bench-snapshot bench-training
 
 run:  ## the whole product on http://127.0.0.1:8000 (PORT), its state in var/ (VAR_DIR)
 	@$(BOOTSTRAP) run
 
 test:  ## every test, browser included; ARGS goes to pytest
 	@$(BOOTSTRAP) test $(ARGS)
-
-test-pythons:  ## the same on every Python of this machine, from 3.11 to 3.14
-	@$(BOOTSTRAP) test-pythons $(ARGS)
 
 check:  ## ruff, mypy, migrations, documentation; whether the lock resolves on every platform
 	@$(BOOTSTRAP) check

@@ -1,6 +1,8 @@
 """From a bare Python to a working `.venv`, and into it: `make run`, `make test`, `make check`.
 
-Runs before anything is installed, so it uses the standard library only and imports nothing of ours.
+Runs before anything is installed, so it uses the standard library only and imports nothing of ours. pip installs a
+pinned uv, and uv the files of requirements/ by their hashes. `uv sync --locked` cannot: a uv.lock names the index that
+it was made with, and is refused where pip is set to another one, as in a closed network.
 """
 
 import sys
@@ -25,7 +27,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 ROOT = Path(__file__).resolve().parents[2]
-# One for each Python, where there are several: `make test-pythons`.
+# VENV=.venv-3.13 make test PYTHON=python3.13: an environment for each Python.
 VENV = ROOT / os.environ.get("VENV", ".venv")
 STAMP = VENV / "installed.json"
 REQUIREMENTS = ROOT / "requirements"
@@ -84,7 +86,6 @@ def main(words: Sequence[str]) -> int:
     commands = {
         "run": run,
         "test": test,
-        "test-pythons": test_pythons,
         "check": check,
         "lock": lock,
         "format": format_code,
@@ -115,38 +116,6 @@ def test(arguments: Sequence[str]) -> int:
     install({"embedded", "learning", "dev"})
     install_browser()
     return inside([["python", "-m", "pytest", *(arguments or side_by_side())]])
-
-
-def test_pythons(arguments: Sequence[str]) -> int:
-    """The tests on every Python of this machine that we support, each with an environment of its own."""
-    results = {}
-    for version, program in pythons().items():
-        print(f"\nPython {version}: {program}", flush=True)
-        environment = {**os.environ, "VENV": f".venv-{version}"}
-        command = [program, "-I", str(Path(__file__).resolve()), "test", *arguments]
-        results[version] = subprocess.run(command, env=environment, check=False).returncode
-    print()
-    for version, code in results.items():
-        print(f"Python {version}: {'passed' if not code else f'failed with exit code {code}'}")
-    return next((code for code in results.values() if code), 0)
-
-
-def pythons() -> dict[str, str]:
-    """The Python programs of this machine, one for each version: those on PATH first, then pyenv's."""
-    programs: dict[str, str] = {}
-    for version in ("3.11", "3.12", "3.13", "3.14"):
-        installed = (Path.home() / ".pyenv" / "versions").glob(f"{version}*/bin/python")
-        for program in (shutil.which(f"python{version}"), *map(str, sorted(installed))):
-            if program and version_of(program) == version:
-                programs[version] = program
-                break
-    return programs
-
-
-def version_of(program: str) -> str:
-    """Nothing if it does not start, as pyenv's stand-ins may not."""
-    asking = [program, "-I", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
-    return subprocess.run(asking, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def side_by_side() -> list[str]:
@@ -264,8 +233,7 @@ def install(extras: set[str]) -> None:
         wait_for(lock)
         stamp = read_stamp()
         extras = extras | set(stamp.get("extras", ()))
-        damaged = damaged_distributions()
-        if not damaged and stamp.get("state") == state(extras, stamp.get("torch", "")):
+        if stamp.get("state") == state(extras, stamp.get("torch", "")):
             return
         check_space(ROOT, RUN_BYTES)
         STAMP.unlink(missing_ok=True)
@@ -273,8 +241,8 @@ def install(extras: set[str]) -> None:
             make_venv(lock)
         torch, options = torch_build(lock) if "learning" in extras else ("", [])
         announce([name for name in files(extras, torch) if name not in stamp.get("files", ())])
-        for distribution in damaged:  # it is installed anew when nothing says that it is there
-            shutil.rmtree(distribution, ignore_errors=True)
+        if not stamp:  # an installation that was cut short may have left packages without some of their files
+            options = [*options, "--reinstall"]
         locked = [str(REQUIREMENTS / f"{name}.txt") for name in files(extras, torch)]
         # Compiled at once: five processes start together, and PYTHONDONTWRITEBYTECODE would have each do it every time.
         if uv(["sync", "--require-hashes", "--compile-bytecode", *options, *locked], lock):
@@ -404,22 +372,6 @@ def site_packages() -> Path:
 
 def distributions() -> list[str]:
     return sorted(folder.name for folder in site_packages().glob("*.dist-info"))
-
-
-def damaged_distributions() -> list[Path]:
-    """Those that lack a file of their own list: a deletion, or an installation cut short."""
-    return [folder for folder in site_packages().glob("*.dist-info") if not whole(folder)]
-
-
-def whole(distribution: Path) -> bool:
-    try:
-        lines = (distribution / "RECORD").read_text().splitlines()
-    except OSError:
-        return False
-    base = f"{distribution.parent}{os.sep}"
-    names = (line.rsplit(",", 2)[0].strip('"') for line in lines)
-    # Strings, as a Path for each of 40,000 files would take seconds.
-    return all(name.endswith(".pyc") or os.path.exists(base + name) for name in names)  # noqa: PTH110
 
 
 def works() -> bool:

@@ -16,16 +16,6 @@ from annotator.launch import install, lock
 PIN = r"[a-z0-9][a-z0-9._-]*==[0-9][0-9a-z.]*(\+cpu)?( ;.*)? \\$"
 
 
-def make_distribution(site_packages: Path, name: str, *files: str) -> Path:
-    folder = site_packages / f"{name}-1.0.dist-info"
-    folder.mkdir(parents=True)
-    (folder / "RECORD").write_text("".join(f"{file},sha256=x,1\n" for file in (*files, f"{folder.name}/RECORD")))
-    for file in files:
-        (site_packages / file).parent.mkdir(exist_ok=True)
-        (site_packages / file).touch()
-    return folder
-
-
 def test_a_port_in_use_is_refused_with_its_number() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])
@@ -72,15 +62,6 @@ def test_the_operating_systems_refusals_are_sentences(number: int, words: str) -
 def test_the_door_answers_a_refusal_with_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
     assert install.door(lambda: install.main(["fly"])) == 1
     assert "not 'fly'" in capsys.readouterr().err
-
-
-def test_a_distribution_that_lost_a_file_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    packages = tmp_path / "lib" / "python3.11" / "site-packages"
-    make_distribution(packages, "whole", "whole/__init__.py")
-    torn = make_distribution(packages, "torn", "torn/__init__.py", "torn/part.py")
-    (packages / "torn" / "part.py").unlink()
-    monkeypatch.setattr(install, "VENV", tmp_path)
-    assert install.damaged_distributions() == [torn]
 
 
 def test_a_half_written_stamp_counts_as_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,13 +189,7 @@ def test_every_file_of_an_installation_has_a_size() -> None:
     assert install.SIZES.keys() == {*lock.FILES, *lock.TORCH} - {"hub"}
 
 
-# Other Pythons ---------------------------------------------------------------------------------------------
-def test_a_stand_in_that_does_not_start_is_no_python(programs: Path) -> None:
-    make_program(programs, "python3.12", "exit 127")
-    make_program(programs, "python3.13", "echo 3.13")
-    assert install.pythons() == {"3.13": str(programs / "python3.13")}
-
-
+# The tests -------------------------------------------------------------------------------------------------
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """What would be run, were everything installed."""

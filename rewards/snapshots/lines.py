@@ -21,7 +21,6 @@ from annotator.models import Project, Task
 from annotator.models.in_force import (
     COMPARED_IN_FORCE,
     DECISIONS,
-    KEPT_IN_FORCE,
     LABEL_IN_FORCE,
     PAIRS_IN_FORCE,
     PREFERENCE_IN_FORCE,
@@ -100,7 +99,7 @@ CROSS JOIN LATERAL (
     LEFT JOIN LATERAL ({LABEL_IN_FORCE}) l ON true
     LEFT JOIN LATERAL (
         SELECT string_agg(g.scores::text, ', ' ORDER BY g.annotation_id) AS ratings FROM annotator_rating g
-        WHERE l.source <> 'imported' AND g.response_id = r.id AND g.annotation_id = ANY ({KEPT_IN_FORCE})
+        WHERE l.source <> 'imported' AND g.response_id = r.id AND g.annotation_id = ANY (c.kept)
     ) k ON true
     WHERE r.task_id = t.id AND (n.is_preferred OR l.source IS NOT NULL)
 ) w

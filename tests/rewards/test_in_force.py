@@ -18,7 +18,6 @@ from annotator.exporting.layouts import LAYOUTS
 from annotator.models import NEITHER_VALID, Adjudication, Consensus, Label, Project, Task, User
 from annotator.models.in_force import compared_alone
 from annotator.models.splits import HELD_OUT, is_held_out
-from annotator.review.adjudications import adjudicate
 from annotator.review.blindness import tasks_held_by
 from annotator.search.listing import listed
 from rewards.learning_material import material
@@ -199,7 +198,7 @@ def test_a_snapshot_learns_the_pairs_that_exports_show(project: Project, cast: C
     assert shown == {name: pairs for name, pairs in in_force.items() if pairs}
 
 
-def test_ratings_that_are_dropped_are_kept_by_nobody(project: Project, cast: Cast) -> None:
+def test_agreement_counts_no_dropped_rating_as_kept(project: Project, cast: Cast) -> None:
     Project.objects.update(base_annotators=3, max_annotators=3)
     project.refresh_from_db()
     make_task(project, "far-apart")
@@ -207,12 +206,7 @@ def test_ratings_that_are_dropped_are_kept_by_nobody(project: Project, cast: Cas
         rate(project, person, level)
     task = the_task(project, "far-apart")
     assert task.consensus.drop_reason
-    scores = {response.pk: dict.fromkeys(project.attribute_keys(), 3) for response in task.responses.all()}
-    adjudicate(task.pk, scores=scores, reason="slip", by=cast.carol, now=NOW)
-    (line,) = [json.loads(line.text) for part in lines.parts(project) for line in part]
-    assert [response["ratings"] for response in line["responses"]] == [[], []]
-    kept = counted_ratings.read([task.pk], Columns(("helpfulness",)))["flags"] & Flag.KEPT
-    assert not kept.any()
+    assert not (counted_ratings.read([task.pk], Columns(("helpfulness",)))["flags"] & Flag.KEPT).any()
 
 
 def test_a_time_selects_by_when_what_is_in_force_was_made(project: Project, cast: Cast) -> None:

@@ -8,11 +8,11 @@ Refusal
     review: verdicts.CommentNeeded, blindness.OwnWork, blindness.StillRating
     importing: expansion_limits.UnreadableFile, withdrawal.AlreadyRated, batches.TakenBack
     pii: quotations.NotInTheText, quotations.MarksWithoutReason, redaction.CannotRedact
-    releases: folder.ChecksFailed, jobs.NoFiles, particulars.UnusableParticulars, hub.CannotPush
+    releases: folder.ChecksFailed, jobs.NoFiles, particulars.UnusableParticulars
     projects: members.RefusedName, deletion.NotConfirmed, archive.Archived
     accounts: logins.TooManyFailures, tokens.UnusableToken, call_limits.TooManyCalls
     db.storable_text.UnstorableText, web.query_parameters.BadParameter, background.heartbeats.NoWorker
-    storage: disk_space.DiskNearlyFull, artifacts.ForeignArtifacts
+    storage: disk_space.DiskNearlyFull, artifacts.ForeignArtifacts, hub.HubRefused
     rewards: runs.AlreadyRunning, snapshots.NotEnoughLabels, scoring.NoChampion
 """
 

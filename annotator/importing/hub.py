@@ -1,19 +1,22 @@
 """Fetches the files of a data set from the Hugging Face Hub, for an import that names it as hub:OWNER/NAME."""
 
-import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.utils.translation import gettext as _
 
 from annotator.importing.sources import ENDINGS
-from annotator.refusals import Refusal
 from annotator.storage import disk_space
+from annotator.storage import hub as storage_hub
+from annotator.storage.hub import HubRefused
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
 
 PREFIX = "hub:"
 LONGEST = 300
@@ -22,13 +25,6 @@ PATIENCE_SECONDS = 30.0
 _CHUNK = 1 << 20
 _NAME = re.compile(r"(\w[\w.-]*/\w[\w.-]*?)(?:@(\w[\w.-]*))?(?:/([^/].*))?")
 """Each part begins with a letter, digit or underscore: `..` in an address leads elsewhere."""
-
-
-class HubRefused(Refusal):
-    """The Hub cannot be asked, or does not have the data set; the message says which and what to do."""
-
-    status = 502
-    code = "hub"
 
 
 class BadHubName(HubRefused):
@@ -76,10 +72,10 @@ def files_of(name: HubName, *, token: str | bool) -> list[HubFile]:
     Raises:
         HubRefused: There are none, or the Hub does not answer.
     """
-    with _answers(name) as api_of:
-        info = api_of(token).dataset_info(name.repository, revision=name.revision or None, files_metadata=True)
+    with _client(name, token=token) as api:
+        info = api.dataset_info(name.repository, revision=name.revision or None, files_metadata=True)
     files = [
-        HubFile(HubName(name.repository, info.sha, file.rfilename), file.size or 0)
+        HubFile(HubName(name.repository, info.sha or "", file.rfilename), file.size or 0)
         for file in info.siblings or ()
         if file.rfilename.removesuffix(".gz").endswith(ENDINGS)
         and (not name.path or file.rfilename == name.path or file.rfilename.startswith(f"{name.path}/"))
@@ -99,12 +95,12 @@ def fetch(name: str, folder: Path) -> None:
         HubRefused: Nothing was fetched.
         DiskNearlyFull: There is no room for the files.
     """
-    meant, token = parsed(name), settings.HF_TOKEN or None
-    files = files_of(meant, token=token or False)
+    meant, token = parsed(name), settings.HF_TOKEN or False
+    files = files_of(meant, token=token)
     disk_space.require_room(extra=sum(file.size for file in files))
-    with _answers(meant) as api_of:
+    with _client(meant, token=token) as api:
         for file in files:
-            api_of(token).hf_hub_download(
+            api.hf_hub_download(
                 file.name.repository,
                 file.name.path,
                 repo_type="dataset",
@@ -115,13 +111,17 @@ def fetch(name: str, folder: Path) -> None:
 
 @contextmanager
 def opened(file: HubFile) -> Iterator[Callable[[int], bytes]]:
-    """Opens a public file; what it yields reads the next piece, and nothing at the end. Raises HubRefused."""
-    with _answers(file.name):
+    """Opens a public file; what it yields reads the next piece, and nothing at the end. Raises HubRefused.
+
+    The library's own download ends with the file or not at all: it has no place to sign that the worker lives, to stop
+    where the disk is full, or to count more bytes than were announced.
+    """
+    with _client(file.name, token=False):
         from huggingface_hub import get_session, hf_hub_url
 
         name = file.name
         address = hf_hub_url(
-            name.repository, name.path, repo_type="dataset", revision=name.revision, endpoint=_endpoint()
+            name.repository, name.path, repo_type="dataset", revision=name.revision, endpoint=storage_hub.endpoint()
         )
         # Without the header of a token: as a stranger.
         with get_session().stream("GET", address, follow_redirects=True, timeout=PATIENCE_SECONDS) as answer:
@@ -130,26 +130,8 @@ def opened(file: HubFile) -> Iterator[Callable[[int], bytes]]:
             yield lambda _size: next(pieces, b"")
 
 
-@contextmanager
-def _answers(name: HubName) -> Iterator[Callable[[Any], Any]]:
-    """Yields what makes a client of the Hub from a token. Errors of the Hub leave the block as HubRefused."""
-    try:
-        from huggingface_hub import HfApi
-        from huggingface_hub.errors import HFValidationError, HTTPError  # type: ignore[attr-defined]
-    except ImportError as missing:
-        error = _("Reading from the Hub needs the package huggingface_hub (pip install huggingface_hub).")
-        raise HubRefused(error) from missing
-    try:
-        yield lambda token: HfApi(endpoint=_endpoint(), token=token)
-    except (HTTPError, HFValidationError, OSError) as wrong:
-        raise _unread(name, wrong) from wrong
+def _client(name: HubName, *, token: str | bool) -> AbstractContextManager["HfApi"]:
+    def failed(why: str) -> str:
+        return _("%(name)s cannot be read from the Hub: %(why)s") % {"name": f"{PREFIX}{name}", "why": why}
 
-
-def _endpoint() -> str | None:
-    return os.environ.get("HF_ENDPOINT") or None
-
-
-def _unread(name: HubName, wrong: Exception) -> HubRefused:
-    text = _("%(name)s cannot be read from the Hub: %(why)s")
-    why = str(wrong).strip().partition("\n")[0] or type(wrong).__name__
-    return HubRefused(text % {"name": f"{PREFIX}{name}", "why": why})
+    return storage_hub.client(failed, token=token)

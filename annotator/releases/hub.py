@@ -3,7 +3,7 @@
 from annotator import audit
 from annotator.models import Release
 from annotator.releases.rows import CONFIGURATIONS
-from annotator.storage.hub_uploads import hub_api
+from annotator.storage.hub import uploads
 
 
 def push(release: Release, repository: str, *, public: bool) -> str:
@@ -13,10 +13,10 @@ def push(release: Release, repository: str, *, public: bool) -> str:
     replaced in the same commit.
 
     Raises:
-        CannotPush: as `hub_api` does.
+        HubRefused: as `uploads` does.
     """
     old = [f"{configuration.folder}/*" for configuration in CONFIGURATIONS]
-    with hub_api("release") as api:
+    with uploads("release") as api:
         api.create_repo(repository, repo_type="dataset", private=not public, exist_ok=True)
         commit = api.upload_folder(
             repo_id=repository,

@@ -1,7 +1,7 @@
 """Takes a model to the Hugging Face Hub: its reward at the top, where trainers look for it, and the whole below."""
 
 from annotator import audit
-from annotator.storage.hub_uploads import hub_api
+from annotator.storage.hub import uploads
 from rewards.model_downloads.files import CARD, MODEL, REWARD, files_of
 from rewards.models import RewardModel
 
@@ -14,10 +14,10 @@ def push(model: RewardModel, repository: str, *, public: bool) -> str:
 
     Raises:
         FilesErased, FilesMissing: as `files_of` does.
-        CannotPush: as `hub_api` does.
+        HubRefused: as `uploads` does.
     """
     files = {_place(file.path): file.content for file in files_of(model)}
-    with hub_api("model") as api:
+    with uploads("model") as api:
         from huggingface_hub import CommitOperationAdd
 
         api.create_repo(repository, repo_type="model", private=not public, exist_ok=True)

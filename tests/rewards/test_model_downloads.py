@@ -240,7 +240,9 @@ class Hub:
         self.files: dict[str, Any] = {}
         self.private: bool | None = None
         library, errors = ModuleType("huggingface_hub"), ModuleType("huggingface_hub.errors")
-        vars(library).update(HfApi=lambda token: self, CommitOperationAdd=lambda path, content: (path, content))
+        vars(library).update(
+            HfApi=lambda token, endpoint: self, CommitOperationAdd=lambda path, content: (path, content)
+        )
         vars(errors).update(HfHubHTTPError=OSError, HFValidationError=ValueError)
         monkeypatch.setitem(sys.modules, "huggingface_hub", library)
         monkeypatch.setitem(sys.modules, "huggingface_hub.errors", errors)

@@ -13,7 +13,7 @@ from annotator.models import Project, Release
 from annotator.refusals import Refusal
 from annotator.releases import hub, jobs
 from annotator.releases.particulars import LICENSES, UNKNOWN, Particulars
-from annotator.storage.hub_uploads import require_ready
+from annotator.storage.hub import require_ready
 
 TEXTS = {
     "title": "empty: the project's name",

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from annotator import audit
 from annotator.refusals import Refusal
-from annotator.storage.hub_uploads import require_ready
+from annotator.storage.hub import require_ready
 from rewards.management.models import named_model
 from rewards.model_downloads import hub
 from rewards.model_downloads.files import PARTS, files_of, part_of

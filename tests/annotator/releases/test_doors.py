@@ -227,7 +227,7 @@ class Hub:
         monkeypatch.setitem(sys.modules, "huggingface_hub", library)
         monkeypatch.setitem(sys.modules, "huggingface_hub.errors", errors)
 
-    def api(self, token: str) -> "Hub":
+    def api(self, token: str, endpoint: str | None) -> "Hub":
         self.calls.append(("HfApi", {"token": token}))
         return self
 
@@ -252,14 +252,14 @@ def hub(monkeypatch: pytest.MonkeyPatch, settings: LazySettings) -> Hub:
 def test_a_release_is_taken_to_the_hub(release: Release, hub: Hub, capsys: pytest.CaptureFixture[str]) -> None:
     call_command("release", "talk", number=1, push="ola/answers")
     names = [name for name, _ in hub.calls]
-    assert names == ["HfApi", "create_repo", "upload_folder"]
-    assert hub.calls[1][1] == {
+    assert names == ["HfApi", "HfApi", "create_repo", "upload_folder"]
+    assert hub.calls[2][1] == {
         "repository": "ola/answers",
         "repo_type": "dataset",
         "private": True,
         "exist_ok": True,
     }
-    uploaded = hub.calls[2][1]
+    uploaded = hub.calls[3][1]
     assert uploaded["delete_patterns"] == ["data/*", "preference/*", "disagreements/*"]
     assert set(hub.files) == {file["path"] for file in release.files}
     assert "datasets/ola/answers/commit/1" in capsys.readouterr().out
@@ -268,7 +268,7 @@ def test_a_release_is_taken_to_the_hub(release: Release, hub: Hub, capsys: pytes
 
 def test_a_dataset_is_public_only_where_somebody_says_so(release: Release, hub: Hub) -> None:
     call_command("release", "talk", number=1, push="ola/answers", public=True)
-    assert hub.calls[1][1]["private"] is False
+    assert hub.calls[2][1]["private"] is False
 
 
 def test_the_answer_of_the_hub_is_told_without_the_token(release: Release, hub: Hub) -> None:

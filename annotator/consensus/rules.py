@@ -101,14 +101,10 @@ def spread(rated: Sequence[Rated], attribute: str, share: float = 0.0) -> int | 
         return max((max(values) - min(values) for values in by_key.values()), default=None)
     widths = defaultdict(list)
     for key, values in by_key.items():
-        widths[_response(key)].append(max(values) - min(values))
+        widths[key[0] if isinstance(key, tuple) else key].append(max(values) - min(values))
     # The epsilon is for shares such as 0.3 of ten segments, whose product is a little less than three.
     reached = (sorted(of_one, reverse=True)[floor(share * len(of_one) + 1e-9)] for of_one in widths.values())
     return max(reached, default=None)
-
-
-def _response(key: Key) -> int:
-    return key[0] if isinstance(key, tuple) else key
 
 
 def differ_on_safety(rated: Iterable[Rated]) -> bool:

@@ -115,16 +115,14 @@ class SegmentTable:
     def answered(self) -> int:
         return sum(bool(cell.value) for row in self.rows for cell in row.cells)
 
-    def with_answers(self, values: Mapping[str, Any], *, refuses: bool = False) -> "SegmentTable":
-        """Returns the table with a form's values in its cells; `refuses` marks those that are no answers."""
+    def with_answers(self, values: Mapping[str, Any]) -> "SegmentTable":
+        """Returns the table with a form's values in its cells."""
 
         def filled(row: Row, cell: Cell) -> Cell:
             name = cell_name(row.place, cell.aspect.key)
-            value = _text(values, name).strip()
-            return replace(cell, name=name, value=value, refused=refuses and not is_answer(value, cell.aspect))
+            return replace(cell, name=name, value=_text(values, name).strip())
 
-        rows = [replace(row, cells=[filled(row, cell) for cell in row.cells]) for row in self.rows]
-        return replace(self, rows=rows)
+        return replace(self, rows=[replace(row, cells=[filled(row, cell) for cell in row.cells]) for row in self.rows])
 
     def fault(self) -> str:
         """Returns what is wrong with the answers; empty if nothing is."""
@@ -176,12 +174,19 @@ def rating_table(
 ) -> SegmentTable:
     """Returns the table of somebody who rates, filled from a form's values by name."""
     own = cut_in(_text(values, cut_name(response.public_id)), response.text)
+
+    def cell(place: str, aspect: Attribute) -> Cell:
+        name = cell_name(place, aspect.key)
+        value = _text(values, name).strip()
+        return Cell(aspect, name, value, refused=refuses and not is_answer(value, aspect))
+
     rows = []
     for index, segment in enumerate(own or ranges(response.segments)):
-        row = _row(response, index, segment, [Cell(aspect) for aspect in aspects])
-        comment, quote = (_text(values, f"{kind}-{row.place}") for kind in ("comment", "quote"))
-        rows.append(replace(row, comment=comment, quote=quote))
-    return SegmentTable(letter, response, aspects, rows, rates=True, own_cut=own).with_answers(values, refuses=refuses)
+        place = place_of(response.public_id, index)
+        comment, quote = (_text(values, f"{kind}-{place}") for kind in ("comment", "quote"))
+        row = _row(response, index, segment, [cell(place, aspect) for aspect in aspects])
+        rows.append(replace(row, comment=comment, quote=quote) if comment or quote else row)
+    return SegmentTable(letter, response, aspects, rows, rates=True, own_cut=own)
 
 
 def _row(response: Response, index: int, segment: Range, cells: Sequence[Cell]) -> Row:

@@ -2,7 +2,7 @@
 
 `work_arrays` reads the annotations, `rater_effects`, `patterns` and `chance` compute the statistics, `measurements`
 puts them together by annotator, `flags` picks what stands out. `assessment` is the stage that stores all this,
-`assessment_process` runs it in a process of its own, `findings` and `flag_texts` put it into words.
+`assessment_process` runs it in a process of its own, `findings` puts it into words.
 """
 
 from annotator.quality.assessment import HOUR, assess, assess_due, is_due, more_wanted, since

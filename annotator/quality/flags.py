@@ -54,7 +54,7 @@ class Kind(TextChoices):
 
 @dataclass(frozen=True)
 class Flag:
-    """One flag: `evidence` holds the numbers of its sentence (flag_texts), `examples` the ids of tasks to look at."""
+    """One flag: `evidence` holds the numbers of its sentence, `examples` the ids of tasks to look at."""
 
     kind: Kind
     evidence: Mapping[str, Any]

@@ -34,7 +34,11 @@ def attribute_measures(
     empty = dict.fromkeys(["rmse", "mae", "spearman", "qwk", "mean_rmse", "r2"])
     if not len(y) or lost:
         return {"n": len(y), "not_finite": lost, **empty}
-    statistics = {"rmse": root_mean_square(p - y), "mae": _mean(np.abs(p - y)), "spearman": ranked(p, y)}
+    statistics = {
+        "rmse": root_mean_square(p - y),
+        "mae": lambda w: _mean_of(np.abs(p - y), w) if len(w) else None,
+        "spearman": ranked(p, y),
+    }
     statistics["qwk"] = agreeing(as_label(p, levels), as_label(y, levels))
     values = {name: statistic(np.ones(len(y))) for name, statistic in statistics.items()}
     mean_rmse = rmse(np.full_like(y, mean), y)
@@ -130,10 +134,6 @@ def agreeing(a: Floats, b: Floats) -> Statistic:
         return float(1 - _mean_of(squares, w) / by_chance) if by_chance > NOTHING else None
 
     return statistic if len(a) else lambda _: None
-
-
-def _mean(values: Floats) -> Statistic:
-    return lambda w: _mean_of(values, w) if len(w) else None
 
 
 def _mean_of(values: Floats, weights: Floats) -> float:

@@ -89,7 +89,7 @@ def restore_state(directory: Path, state: State, *, identity: str) -> None:
         StaleState: the stored state is damaged, or belongs to another run; `state` is unchanged.
     """
     distributed.by_first(lambda: _verify(directory, identity))
-    place = _place(directory)
+    place = Place(**json.loads((directory / PLACE).read_bytes())["place"])
     tensors = stored_in([directory / TENSORS])
     parameters = trained_parameters(state.network)
     for name, parameter in parameters.items():
@@ -113,10 +113,6 @@ def _verify(directory: Path, identity: str) -> None:
         raise StaleState(f"{directory} belongs to another configuration or snapshot")
     if not (directory / TENSORS).is_file() or file_sha256(directory / TENSORS) != about.get("sha256"):
         raise StaleState(f"{directory / TENSORS} is not the file that was written")
-
-
-def _place(directory: Path) -> Place:
-    return Place(**json.loads((directory / PLACE).read_bytes())["place"])
 
 
 def _read(stored: Stored, *, like: Tensor) -> Tensor:

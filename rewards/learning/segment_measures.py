@@ -151,7 +151,10 @@ def worst_segment(cases: Sequence[Case]) -> Measures:
     found = np.array([_share_found(case.predicted, case.labels) for case in cases])
     longest = np.array([_share_found(-case.lengths, case.labels) for case in cases])
     chance = np.array([_lowest(case.labels).mean() for case in cases])
-    rules = {share: np.array([_lowest(c.labels)[_place(share, len(c.labels))] for c in cases]) for share in POSITIONS}
+    rules = {
+        share: np.array([_lowest(c.labels)[int(share * (len(c.labels) - 1) + 0.5)] for c in cases])
+        for share in POSITIONS
+    }
     best = max(POSITIONS, key=lambda share: float(rules[share].mean()))
     rivals = {"chance": chance, "position": rules[best], "longest": longest}
     above = {f"above_{name}": found - rival for name, rival in rivals.items()}
@@ -178,7 +181,3 @@ def _share_found(predicted: Floats, labels: Floats) -> float:
 def _lowest(values: Floats) -> Floats:
     """[segments]: 1 for the lowest values, 0 for others."""
     return np.asarray(values <= values.min() + SAME, dtype=np.float64)
-
-
-def _place(share: float, count: int) -> int:
-    return int(share * (count - 1) + 0.5)

@@ -6,7 +6,6 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -163,7 +162,9 @@ def _align(work: Work) -> None:
     save_policy(directory / "policy", policy, _about(work, source_hash))
     # The reference needs the policy's room.
     del policy, run
-    sampled = sampled_measures(samples, drawn, lambda: _reference_of(work, samples))
+    sampled = sampled_measures(
+        samples, drawn, lambda: sampled_log_probs(work.policy(work.config.reference or work.config.policy), samples)
+    )
     if distributed.is_first():
         write_rows(directory / "samples.jsonl", (_sample_row(sample) for sample in samples))
         training = {**_training(work, place), "packed": packed}
@@ -197,10 +198,6 @@ def _judged(work: Work, policy: Policy, reference_hash: str) -> tuple[Judgements
     )
     count = len(train)
     return Judgements(train, judged.reference[:count]), Judgements(held_out, judged.reference[count:]), alike
-
-
-def _reference_of(work: Work, samples: Sequence[Sample]) -> Any:
-    return sampled_log_probs(work.policy(work.config.reference or work.config.policy), samples)
 
 
 def _about(work: Work, source_hash: str) -> dict[str, Any]:

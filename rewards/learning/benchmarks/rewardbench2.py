@@ -122,7 +122,7 @@ def measure(rows: Sequence[Judged]) -> Measures:
 
 def _ties(rows: Sequence[Judged]) -> tuple[Measures, Floats]:
     ref, tied = (
-        {_number(row): Rewards(row.good, row.bad) for row in rows if row.case.id.startswith(kind)}
+        {int(row.case.id.partition(":")[2]): Rewards(row.good, row.bad) for row in rows if row.case.id.startswith(kind)}
         for kind in ("ref:", "tied:")
     )
     score, drawn = ties_score(ref, tied), _drawn_ties(ref, tied)
@@ -138,10 +138,6 @@ def _drawn_ties(ref: Mapping[int, Rewards], tied: Mapping[int, Rewards]) -> Floa
     accurate = [0.3 * ref[key].accurate + 0.3 * tied[key].accurate for key in keys]
     by_prompt = np.array(accurate) + _margins([ref[key] for key in keys], [tied[key] for key in keys])
     return drawn_means(by_prompt, seed=SEED + len(DOMAINS))
-
-
-def _number(row: Judged) -> int:
-    return int(row.case.id.partition(":")[2])
 
 
 def _domain(name: str) -> str:

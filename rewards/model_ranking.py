@@ -134,7 +134,7 @@ def _numbered(values: Whole) -> Whole:
 
 
 @dataclass(frozen=True)
-class Standing:
+class RankedModel:
     """One model in the comparisons. All win rates are shares of 1.
 
     `wins` is the share that it has won, ties as halves. `fair` is the same as it would be at equal lengths; `strength`
@@ -157,7 +157,7 @@ class Ranking:
     deviation, about.
     """
 
-    standings: Sequence[Standing]
+    standings: Sequence[RankedModel]
     length: Estimate | None
     pairs: int
     ties: int
@@ -171,7 +171,7 @@ def ranking(pairs: Pairs, *, models: int) -> Ranking:
     plain, controlled = fit(pairs, models=models), fit(pairs, models=models, by_length=True)
     groups = connected(pairs, models=models)
     standings = [
-        Standing(
+        RankedModel(
             int(model),
             _wins(pairs, int(model)),
             _fair(pairs, controlled, int(model)),

@@ -75,7 +75,7 @@ def _difference(decision: Mapping[str, Any], gain: float, before: float) -> str:
 
 def _consequence(decision: Mapping[str, Any], gain: float) -> str:
     if decision["promote"]:
-        return _("Chance alone would rarely show that: the new model may take over.")
+        return _("The difference is statistically significant. The new model can be promoted.")
     reason = decision["reason"]
     if isinstance(reason, str) or reason["code"] not in reasons.NO_EVIDENCE:
         # Something else holds it back: too few prompts, a constant score, or what has become worse.

@@ -19,7 +19,7 @@ Kind = AgreementTotal.Kind
 
 CELLS = 7
 """Steps of the longest scales: preferences, and attributes with seven levels. A table of two ratings has its square."""
-MOST_RATINGS = 4096
+RATINGS_BASE = 4096
 """One more than the most ratings that a sample can have."""
 BUCKETS = 200
 SHARED = 2**32 - 1
@@ -175,7 +175,7 @@ class Keys:
     @classmethod
     def read(cls, key: Ints, columns: Columns) -> "Keys":
         rest, cell = np.divmod(key, CELLS * CELLS)
-        rest, ratings = np.divmod(rest, MOST_RATINGS)
+        rest, ratings = np.divmod(rest, RATINGS_BASE)
         selection, column = np.divmod(rest, len(columns))
         low, high = np.divmod(cell, CELLS)
         if not columns.ties:
@@ -187,7 +187,7 @@ class Keys:
 
 # The reverse of Keys.read. With 20 columns a key stays below 9 million, of the 2**32 that are stored.
 def _key(columns: Columns, *, selection: Ints | int, column: Ints, ratings: Ints | int, low: Ints, high: Ints) -> Ints:
-    sample = (selection * len(columns) + column) * MOST_RATINGS + ratings
+    sample = (selection * len(columns) + column) * RATINGS_BASE + ratings
     return (sample * CELLS + low) * CELLS + high
 
 

@@ -16,7 +16,7 @@ from annotator.assignment.leases import (
     shuffled,
     task_with_responses,
 )
-from annotator.assignment.task_choice import HAD_BEFORE, LINE, NEXT_IN_LINE, Line, Picked, Seeker
+from annotator.assignment.task_choice import HAD_BEFORE, LINE, NEXT_IN_LINE, Candidate, Picked, QueuePosition
 from annotator.db.retries import in_transaction
 from annotator.db.statements import Statement
 from annotator.gold import gold_tasks
@@ -52,7 +52,7 @@ class _Situation:
     own: int | None
     half_done: list[int]
     leases_ran_out: bool
-    line: Line
+    line: QueuePosition
 
     def entitlement(self, project: Project) -> Entitlement:
         """Returns what may bar the annotator in the project."""
@@ -85,11 +85,11 @@ def next_task(project: Project, annotator: User, *, now: datetime) -> Claim:
     if situation.leases_ran_out:
         reclaim_expired(now=now)
     languages = tuple(situation.member.languages) if situation.member else ()
-    seeker = Seeker(project.pk, annotator.pk, situation.looked, languages or None)
+    candidate = Candidate(project.pk, annotator.pk, situation.looked, languages or None)
     half_done = task_choice.lock_one(situation.half_done) if situation.half_done else None
-    picked = half_done or task_choice.pick(seeker, situation.line)
+    picked = half_done or task_choice.pick(candidate, situation.line)
     if not picked:
-        return Claim(None, reason=why_nothing(seeker))
+        return Claim(None, reason=why_nothing(candidate))
     if not half_done and gold_tasks.is_due(project) and (gold_task := gold_tasks.next_for(project, annotator)):
         gold_tasks.make_room(gold_task)
         picked = Picked(gold_task.pk, [response.position for response in responses_of(gold_task)])
@@ -140,8 +140,8 @@ def _situation(project: Project, annotator: User, now: datetime) -> _Situation:
     (row,) = _SITUATION.rows(**_values(project, annotator, now))
     values = dict(zip(_MEMBER_FIELDS, row, strict=False))
     member = Membership(**values, project=project, user=annotator) if values["id"] else None
-    end = len(row) - len(Line._fields)
-    return _Situation(member, *(*row[len(_MEMBER_FIELDS) : end], Line(*row[end:])))
+    end = len(row) - len(QueuePosition._fields)
+    return _Situation(member, *(*row[len(_MEMBER_FIELDS) : end], QueuePosition(*row[end:])))
 
 
 def _values(project: Project, annotator: User, now: datetime) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def _values(project: Project, annotator: User, now: datetime) -> dict[str, Any]:
 def plans(project: Project, annotator: User, *, now: datetime) -> list[str]:
     """Returns what EXPLAIN says of the two reads that every claim may make: of the line, and of untouched tasks."""
     line = _SITUATION.plan(**_values(project, annotator, now))
-    return [line, task_choice.untouched_plan(Seeker(project.pk, annotator.pk))]
+    return [line, task_choice.untouched_plan(Candidate(project.pk, annotator.pk))]
 
 
 def _bar_reason(entitlement: Entitlement, member: Membership | None) -> str:
@@ -222,16 +222,16 @@ def _lease(picked: Picked, project: Project, annotator: User, *, now: datetime, 
     return Claim(leased, in_order(responses, order))
 
 
-def why_nothing(seeker: Seeker) -> str:
-    """Returns why there is no task for the seeker, as a key of REASONS."""
-    tasks = Task.objects.filter(project=seeker.project).exclude(state=Task.State.GOLD)
+def why_nothing(candidate: Candidate) -> str:
+    """Returns why there is no task for the candidate, as a key of REASONS."""
+    tasks = Task.objects.filter(project=candidate.project).exclude(state=Task.State.GOLD)
     if not tasks.exists():
         return "empty"
     if not tasks.open().exists():
         return "all_done"
-    remaining = tasks.open().untouched_by(seeker.annotator, states=tuple(task_choice.OUT_OF_REACH))
+    remaining = tasks.open().untouched_by(candidate.annotator, states=tuple(task_choice.OUT_OF_REACH))
     if not remaining.exists():
         return "you_did_all"
-    if seeker.languages and not remaining.filter(language__in=["", *seeker.languages]).exists():
+    if candidate.languages and not remaining.filter(language__in=["", *candidate.languages]).exists():
         return "other_languages"
     return "leased_by_others"

@@ -22,7 +22,7 @@ STEP = 64
 
 
 @dataclass(frozen=True)
-class Seeker:
+class Candidate:
     """An annotator who looks for a task of a project, from their place in line; `languages` is None for any."""
 
     project: int
@@ -52,21 +52,21 @@ _SPOKEN = "({languages}::text[] IS NULL OR t.language = ANY({languages}::text[])
 _SPOKEN_BY_SEEKER = _SPOKEN.format(languages="%(languages)s")
 
 
-def pick(seeker: Seeker, line: "Line") -> Picked | None:
-    """Locks the best task with room for the seeker, and returns it. Tasks locked by others are passed over.
+def pick(candidate: Candidate, line: "QueuePosition") -> Picked | None:
+    """Locks the best task with room for the candidate, and returns it. Tasks locked by others are passed over.
 
     `line` is what the statement read that holds NEXT_IN_LINE.
     """
-    if line.passed - LOOK_BACK >= seeker.line + STEP:
-        _look_from(seeker, line.passed - LOOK_BACK)
-    return line.picked() or _untouched(seeker) or _any_at_all(seeker)
+    if line.passed - LOOK_BACK >= candidate.line + STEP:
+        _look_from(candidate, line.passed - LOOK_BACK)
+    return line.picked() or _untouched(candidate) or _any_at_all(candidate)
 
 
 # Begun tasks -----------------------------------------------------------------------------------------------
 
 
-class Line(NamedTuple):
-    """The first begun task that the seeker may take, and the last place in line that is of no use to them."""
+class QueuePosition(NamedTuple):
+    """The first begun task that the candidate may take, and the last place in line that is of no use to them."""
 
     task: int | None
     positions: list[int]
@@ -98,15 +98,15 @@ LINE = f"""
         0
     )
 """
-"""The columns of a Line, after NEXT_IN_LINE."""
+"""The columns of a QueuePosition, after NEXT_IN_LINE."""
 _LOOKED = Statement("""
 INSERT INTO annotator_tally (annotator_id, project_id, line) VALUES (%(annotator)s, %(project)s, %(line)s)
 ON CONFLICT (annotator_id, project_id) DO UPDATE SET line = excluded.line
 """)
 
 
-def _look_from(seeker: Seeker, line: int) -> None:
-    _LOOKED.run(annotator=seeker.annotator, project=seeker.project, line=line)
+def _look_from(candidate: Candidate, line: int) -> None:
+    _LOOKED.run(annotator=candidate.annotator, project=candidate.project, line=line)
 
 
 # Untouched tasks -------------------------------------------------------------------------------------------
@@ -147,9 +147,9 @@ def random_place() -> int:
     return random.randrange(2**31)
 
 
-def _untouched(seeker: Seeker) -> Picked | None:
-    values = seeker.parameters() | {"place": random_place()}
-    if seeker.languages is None:
+def _untouched(candidate: Candidate) -> Picked | None:
+    values = candidate.parameters() | {"place": random_place()}
+    if candidate.languages is None:
         return _picked(_IN_ANY_LANGUAGE.row(**values))
     languages = [language for (language,) in _LANGUAGES_BY_PRIORITY.rows(**values)]
     found = (_picked(_IN_ONE_LANGUAGE.row(**values, language=language)) for language in languages)
@@ -160,9 +160,9 @@ def _picked(row: Row | None) -> Picked | None:
     return Picked(row[0], row[1]) if row else None
 
 
-def untouched_plan(seeker: Seeker) -> str:
+def untouched_plan(candidate: Candidate) -> str:
     """Returns what EXPLAIN says of the read of untouched tasks."""
-    return _IN_ANY_LANGUAGE.plan(**seeker.parameters(), place=random_place())
+    return _IN_ANY_LANGUAGE.plan(**candidate.parameters(), place=random_place())
 
 
 # When nothing was found ------------------------------------------------------------------------------------
@@ -180,17 +180,17 @@ ORDER BY array_position(%(tasks)s::bigint[], t.id) LIMIT 1 FOR UPDATE OF t SKIP 
 """)
 
 
-def _any_at_all(seeker: Seeker) -> Picked | None:
+def _any_at_all(candidate: Candidate) -> Picked | None:
     """Locks a task that the line has hidden from this annotator, else one that they once gave back.
 
     In the first case the annotator's place in the line moves back to that task.
     """
-    if row := _ANY.row(**seeker.parameters()):
+    if row := _ANY.row(**candidate.parameters()):
         *_, line = row
-        if line is not None and line <= seeker.line:
-            _look_from(seeker, line)
+        if line is not None and line <= candidate.line:
+            _look_from(candidate, line)
         return _picked(row)
-    return _picked(_ANY.row(**seeker.parameters() | {"states": OUT_OF_REACH}))
+    return _picked(_ANY.row(**candidate.parameters() | {"states": OUT_OF_REACH}))
 
 
 def lock_one(tasks: Iterable[int]) -> Picked | None:

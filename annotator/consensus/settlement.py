@@ -34,7 +34,7 @@ OwnCuts = dict[tuple[int, int], dict[int, Cut]]
 
 
 @dataclass
-class Standing:
+class TaskRatings:
     """The work on one task: slots taken, slots submitted, and every annotation that counts.
 
     `compared` holds those of `rated` that were imported as bare preferences: they count, and take no slot. `cuts` holds
@@ -76,9 +76,9 @@ def settle(tasks: Sequence[Task], *, project: Project, now: datetime) -> None:
     _write_labels(outcomes, standing_of, project=project, now=now)
 
 
-def computed(tasks: Sequence[Task], *, rules: Rules) -> tuple[Mapping[int, Standing], Mapping[Task, Outcome]]:
-    """Computes counters and states into the instances, which it does not save, and returns standings and outcomes."""
-    standing_of = standings([task.pk for task in tasks])
+def computed(tasks: Sequence[Task], *, rules: Rules) -> tuple[Mapping[int, TaskRatings], Mapping[Task, Outcome]]:
+    """Computes counters and states into the instances, which it does not save. Returns their ratings and outcomes."""
+    standing_of = ratings_by_task([task.pk for task in tasks])
     outcomes = {}
     for task in tasks:
         standing = standing_of[task.pk]
@@ -91,7 +91,7 @@ def computed(tasks: Sequence[Task], *, rules: Rules) -> tuple[Mapping[int, Stand
     return standing_of, outcomes
 
 
-def _count(task: Task, standing: Standing, rules: Rules) -> None:
+def _count(task: Task, standing: TaskRatings, rules: Rules) -> None:
     """Slots and state. A gold task has room for everybody; one that a reviewer has settled wants nobody else."""
     task.done = standing.done
     if task.state != Task.State.GOLD:
@@ -101,7 +101,7 @@ def _count(task: Task, standing: Standing, rules: Rules) -> None:
         task.state = Task.State.COMPLETE if standing.done >= task.slots_wanted else Task.State.OPEN
 
 
-def _ask_for_review(task: Task, standing: Standing, result: Outcome | None, rules: Rules) -> None:
+def _ask_for_review(task: Task, standing: TaskRatings, result: Outcome | None, rules: Rules) -> None:
     rated = [rating for rating in standing.rated if rating.ratings]
     task.review_spread = spread(rated, rules.attribute, rules.share) or 0
     task.review_reason = ""
@@ -132,9 +132,9 @@ _STANDING_OF_ONE = Statement(_STANDINGS.format(chosen="= %(task)s"))
 _STANDINGS_OF_MANY = Statement(_STANDINGS.format(chosen="= ANY(%(tasks)s)"), prepared=False)
 
 
-def standings(task_ids: Sequence[int]) -> dict[int, Standing]:
+def ratings_by_task(task_ids: Sequence[int]) -> dict[int, TaskRatings]:
     """The annotations of each task, in the order of submission."""
-    by_task: dict[int, Standing] = defaultdict(Standing)
+    by_task: dict[int, TaskRatings] = defaultdict(TaskRatings)
     last = 0
     one = len(task_ids) == 1
     rows = _STANDING_OF_ONE.rows(task=task_ids[0]) if one else _STANDINGS_OF_MANY.rows(tasks=list(task_ids))
@@ -192,7 +192,7 @@ def _add_segments(rated: Rated, response: int, rows: Sequence[Sequence[int | Non
         }
 
 
-def _share_cuts(by_task: Mapping[int, Standing], own_cuts: OwnCuts) -> None:
+def _share_cuts(by_task: Mapping[int, TaskRatings], own_cuts: OwnCuts) -> None:
     """Carries the scores of responses that were cut in several ways onto the finest common cut."""
     numbers = {response for _, response in own_cuts}
     stored = dict(Response.objects.filter(pk__in=numbers).values_list("pk", "segments"))
@@ -298,7 +298,7 @@ WHERE (l.means, l.aspects, l.segment_means, l.cut, l.rubric_version)
 
 
 def _write_labels(
-    outcomes: Mapping[Task, Outcome], standing_of: Mapping[int, Standing], *, project: Project, now: datetime
+    outcomes: Mapping[Task, Outcome], standing_of: Mapping[int, TaskRatings], *, project: Project, now: datetime
 ) -> None:
     if not outcomes:
         return
@@ -345,7 +345,7 @@ def put_in_force(tasks: Sequence[int], *, now: datetime) -> None:
     Label.objects.filter(response__task__in=tasks).update(made_at=now)
 
 
-def _consensus_row(task: Task, outcome: Outcome, standing: Standing) -> dict[str, Any]:
+def _consensus_row(task: Task, outcome: Outcome, standing: TaskRatings) -> dict[str, Any]:
     return {
         "task": task.pk,
         "kept": outcome.kept,

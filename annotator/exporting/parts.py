@@ -21,7 +21,7 @@ GROWTH, MOST_AT_ONCE = 8, 100_000
 """The next part has so many times the tasks. Where the last had no rows it may be larger: most tasks may have none."""
 READ_AHEAD_EVERY, MOST_READ_AHEAD = 64, 32
 """After how many rows of a part what has come of the next one is taken into memory, and how often: at most 200 kB each
-time, as the kernel holds no more. Without it PostgreSQL would stand still between two parts, on one core or the other.
+time, as the kernel holds no more. Otherwise PostgreSQL blocks on a full socket buffer while we send the previous part.
 """
 _END = """
     SELECT

@@ -35,7 +35,7 @@ class UnknownField(Refusal):
 
 
 class NoLabels(Refusal):
-    """The rows of the layout are no labels, so they have no source of labels."""
+    """`label_source` was given for a layout that does not export labels."""
 
     status = 400
     code = "no_labels"

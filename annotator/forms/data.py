@@ -40,8 +40,8 @@ LAYOUT_TEXTS = {
         "A row for each better version of a response that somebody has written, in the fields of HelpSteer3's edits."
     ),
     "dpo": gettext_lazy(
-        "A row for each two responses that are told apart, by a ranking, a preference or labels: prompt, chosen and "
-        "rejected as TRL's trainers take them, with a margin."
+        "One row per pair of responses with a known winner (from a ranking, a preference or labels): prompt, chosen "
+        "and rejected as TRL's trainers take them, with a margin."
     ),
     "nemo": gettext_lazy(
         "A row for each task whose responses are told apart, as NeMo RL's trainers take it: completions with ranks."

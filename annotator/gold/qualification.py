@@ -32,7 +32,7 @@ class NoTriesLeft(Refusal):
 
 
 @dataclass(frozen=True)
-class Standing:
+class TestProgress:
     """A member's progress with practice and test. `tasks` counts the gold tasks of each kind.
 
     `finished` holds the finished tests. `unfinished` maps a kind to the run that is under way.
@@ -48,12 +48,12 @@ class Standing:
         return Kind.TEST in self.unfinished or self.tries_left > 0
 
 
-def standing(member: Membership) -> Standing:
+def standing(member: Membership) -> TestProgress:
     """Returns which runs the project offers, and which ones this member has taken."""
     tasks = Task.objects.filter(project=member.project_id)
     runs = list(member.qualification_runs.order_by("started_at", "pk"))
     taken = sum(1 for run in runs if run.kind == Kind.TEST)
-    return Standing(
+    return TestProgress(
         tasks={kind: tasks.gold_for(kind).count() for kind in Kind.values},
         tries_left=max(member.project.qualification_tries + member.extra_tries - taken, 0),
         finished=[run for run in runs if run.finished_at and run.kind == Kind.TEST],

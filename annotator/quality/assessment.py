@@ -17,7 +17,7 @@ from annotator.models import AgreementState, Annotation, Project, RaterQuality, 
 from annotator.quality.flags import flagged, is_too_few
 from annotator.quality.measurements import WithOthers, measured
 from annotator.quality.patterns import HURRY, LONGEST
-from annotator.quality.work_arrays import Work, lengths, read
+from annotator.quality.work_arrays import AnnotationArrays, lengths, read
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -50,7 +50,7 @@ def assess(project: Project, *, now: datetime) -> int:
         return len(rows)
 
 
-def _lengths(project: Project, work: Work) -> dict[int, int]:
+def _lengths(project: Project, work: AnnotationArrays) -> dict[int, int]:
     """Returns the lengths of the texts of tasks that somebody may have hurried through."""
     # No task counts as hurried above LONGEST / HURRY seconds, so the texts of most tasks need not be measured.
     active = work.annotations["active"]

@@ -9,7 +9,7 @@ import numpy as np
 from annotator.quality import patterns
 from annotator.quality.flags import Kind, Measured
 from annotator.quality.rater_effects import NOTHING, Effects, rater_effects
-from annotator.quality.work_arrays import Array, Work
+from annotator.quality.work_arrays import AnnotationArrays, Array
 
 EXAMPLES = 5
 
@@ -22,7 +22,9 @@ class WithOthers:
     shared: int
 
 
-def measured(work: Work, lengths: Mapping[int, int], with_others: Mapping[int, WithOthers]) -> list[Measured]:
+def measured(
+    work: AnnotationArrays, lengths: Mapping[int, int], with_others: Mapping[int, WithOthers]
+) -> list[Measured]:
     """Returns the measures of each of the work's annotators, in their order.
 
     `lengths` holds the characters of tasks by the task's id, `with_others` is keyed by the annotator's id.
@@ -49,7 +51,7 @@ def measured(work: Work, lengths: Mapping[int, int], with_others: Mapping[int, W
     return by_annotator
 
 
-def _tasks(work: Work, with_others: Mapping[int, WithOthers]) -> list[Measured]:
+def _tasks(work: AnnotationArrays, with_others: Mapping[int, WithOthers]) -> list[Measured]:
     tasks = patterns.of_each(work, np.ones(len(work.annotations))).astype(int).tolist()
     nobody = WithOthers(None, 0)
     judgements = [with_others.get(annotator, nobody) for annotator in work.annotators.tolist()]
@@ -64,7 +66,7 @@ def _number(value: float | None) -> float | None:
     return None if value is None or np.isnan(value) else round(float(value), 4)
 
 
-def _most(work: Work, weight: Array) -> list[list[int]]:
+def _most(work: AnnotationArrays, weight: Array) -> list[list[int]]:
     """Returns the EXAMPLES tasks of greatest weight of each annotator, without those of no weight."""
     weight = np.nan_to_num(weight.astype(float))
     order = np.lexsort((work.annotations["annotation"], -weight, work.annotations["annotator"]))
@@ -81,7 +83,7 @@ def _most(work: Work, weight: Array) -> list[list[int]]:
 # What annotations show by themselves -----------------------------------------------------------------------
 
 
-def _speed(work: Work, lengths: Mapping[int, int]) -> list[Measured]:
+def _speed(work: AnnotationArrays, lengths: Mapping[int, int]) -> list[Measured]:
     hurry = patterns.hurry(work, lengths)
     timed, hurried = (patterns.of_each(work, marks).astype(int).tolist() for marks in (hurry.timed, hurry.hurried))
     median = patterns.median_seconds(work).tolist()
@@ -95,7 +97,7 @@ def _speed(work: Work, lengths: Mapping[int, int]) -> list[Measured]:
     ]
 
 
-def _sameness(work: Work) -> list[Measured]:
+def _sameness(work: AnnotationArrays) -> list[Measured]:
     sameness = patterns.sameness(work)
     compared, flat = sameness.compared.astype(int).tolist(), sameness.own.astype(int).tolist()
     others = np.divide(
@@ -111,7 +113,7 @@ def _sameness(work: Work) -> list[Measured]:
     ]
 
 
-def _repeats(work: Work) -> list[Measured]:
+def _repeats(work: AnnotationArrays) -> list[Measured]:
     repeats = patterns.repeats(work)
     tasks = patterns.of_each(work, ~work.annotations["imported"]).astype(int).tolist()
     examples = _most(work, repeats.runs == repeats.longest_run[work.annotations["annotator"]])
@@ -122,7 +124,7 @@ def _repeats(work: Work) -> list[Measured]:
     ]
 
 
-def _position(work: Work) -> list[Measured]:
+def _position(work: AnnotationArrays) -> list[Measured]:
     position = patterns.position(work)
     rows = zip(position.preferences.astype(int).tolist(), position.first.astype(int).tolist(), strict=True)
     return [Measured({"position": {"preferences": preferences, "first": first}}) for preferences, first in rows]
@@ -147,7 +149,7 @@ class _Model:
     likely: Array
 
 
-def _fitted(work: Work) -> _Model:
+def _fitted(work: AnnotationArrays) -> _Model:
     effects, count = {}, len(work.annotations)
     distance, surprise, scored, common, likely = np.zeros((5, count))
     for column, key in enumerate(work.attributes):
@@ -164,7 +166,7 @@ def _fitted(work: Work) -> _Model:
     return _Model(effects, distance / divisor, surprise / divisor, common, likely)
 
 
-def _centred(work: Work, effects: Effects, place: Array, known: Array) -> tuple[Array, Array]:
+def _centred(work: AnnotationArrays, effects: Effects, place: Array, known: Array) -> tuple[Array, Array]:
     """Returns the known scores and what the others make likely, less each annotator's mean, on scales of one width."""
     rater = work.annotations["annotator"][place]
     likely = effects.likely[known]
@@ -175,7 +177,7 @@ def _centred(work: Work, effects: Effects, place: Array, known: Array) -> tuple[
     return own, others
 
 
-def _of_attribute(work: Work, column: int) -> tuple[Effects, Array]:
+def _of_attribute(work: AnnotationArrays, column: int) -> tuple[Effects, Array]:
     """Returns the effects over the ratings that count, and the annotation of each of these ratings."""
     scores = work.ratings["scores"][:, column]
     chosen = work.annotations["counts"][work.ratings["annotation"]] & (scores >= 0)
@@ -184,7 +186,7 @@ def _of_attribute(work: Work, column: int) -> tuple[Effects, Array]:
     return rater_effects(work.ratings["response"][chosen], rater, scores[chosen], count=len(work.annotators)), place
 
 
-def _of_model(work: Work, model: _Model) -> list[Measured]:
+def _of_model(work: AnnotationArrays, model: _Model) -> list[Measured]:
     furthest = _most(work, model.distance)
     most_off = _most(work, np.abs(model.surprise))
     return [
@@ -221,7 +223,7 @@ def _scatter(effects: Effects, place: int) -> dict[str, float | None] | None:
     }
 
 
-def _accord(work: Work, model: _Model) -> list[Measured]:
+def _accord(work: AnnotationArrays, model: _Model) -> list[Measured]:
     """Measures how far each annotator's scores follow what the others make likely: 0 is chance, 1 is usual.
 
     The slope is a ratio of sums, and its error treats tasks as the units (Cochran, Sampling Techniques, 1977, section
@@ -240,7 +242,7 @@ def _accord(work: Work, model: _Model) -> list[Measured]:
     ]
 
 
-def _drift(work: Work, model: _Model) -> list[Measured]:
+def _drift(work: AnnotationArrays, model: _Model) -> list[Measured]:
     """Measures how far the second half of each annotator's work lies above the first, against the others.
 
     Imported annotations are left out, because they all came at once and so have no order.

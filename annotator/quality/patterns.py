@@ -1,6 +1,6 @@
 """Finds what annotations show by themselves: hurry, one score throughout, repeated scores, a preferred side.
 
-All results are arrays over the annotations of a `Work`, or over its annotators.
+All results are arrays over the annotations of a `AnnotationArrays`, or over its annotators.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from annotator.models import NEITHER_VALID
-from annotator.quality.work_arrays import Array, Work
+from annotator.quality.work_arrays import AnnotationArrays, Array
 
 WORDS_A_MINUTE = 238
 """Silent reading of English prose: Brysbaert, J. of Memory and Language 109 (2019) 104047."""
@@ -21,7 +21,7 @@ SHORTEST, LONGEST = 5.0, 600.0
 FEWEST_SCORES = 4
 
 
-def of_each(work: Work, values: Array) -> Array:
+def of_each(work: AnnotationArrays, values: Array) -> Array:
     """Sums the values of each annotator."""
     sums: Array = np.bincount(work.annotations["annotator"], values, len(work.annotators))
     return sums
@@ -38,7 +38,7 @@ class Hurry:
     hurried: Array
 
 
-def hurry(work: Work, lengths: Mapping[int, int]) -> Hurry:
+def hurry(work: AnnotationArrays, lengths: Mapping[int, int]) -> Hurry:
     """Finds hurried annotations from the number of characters of each task.
 
     Imported annotations are left out, because other tools count time in their own ways.
@@ -51,7 +51,7 @@ def hurry(work: Work, lengths: Mapping[int, int]) -> Hurry:
     return Hurry(timed, timed & (active * HURRY < reading))
 
 
-def median_seconds(work: Work) -> Array:
+def median_seconds(work: AnnotationArrays) -> Array:
     """Returns each annotator's median time on the page in seconds, NaN if no time is known."""
     # Sorted once, so that the medians of all annotators are read at computed places, without a loop over people.
     known = work.annotations[(work.annotations["active"] >= 0) & ~work.annotations["imported"]]
@@ -83,7 +83,7 @@ class Sameness:
     expected: Array
 
 
-def sameness(work: Work) -> Sameness:
+def sameness(work: AnnotationArrays) -> Sameness:
     """Compares each annotation with the others' of the same task."""
     flat = _is_flat(work)
     _, task = np.unique(work.annotations["task"], return_inverse=True)
@@ -95,7 +95,7 @@ def sameness(work: Work) -> Sameness:
     return Sameness(unlike, of_each(work, shared), of_each(work, shared & flat), of_each(work, share))
 
 
-def _is_flat(work: Work) -> Array:
+def _is_flat(work: AnnotationArrays) -> Array:
     if not len(work.annotations):
         return np.empty(0, bool)
     scores, begins = work.ratings["scores"], _begins(work)
@@ -107,7 +107,7 @@ def _is_flat(work: Work) -> Array:
     return flat
 
 
-def _begins(work: Work) -> Array:
+def _begins(work: AnnotationArrays) -> Array:
     """Returns the index at which each annotation's ratings begin."""
     return np.flatnonzero(np.diff(work.ratings["annotation"], prepend=-1))
 
@@ -129,7 +129,7 @@ class Repeats:
     longest_run: Array
 
 
-def repeats(work: Work) -> Repeats:
+def repeats(work: AnnotationArrays) -> Repeats:
     """Finds runs in the order of submission. Imported annotations are in none, because they all came at once."""
     vectors = _vectors(work)
     order = np.lexsort((work.annotations["annotation"], work.annotations["submitted"], work.annotations["annotator"]))
@@ -147,7 +147,7 @@ def repeats(work: Work) -> Repeats:
     return Repeats(size[longest_run], _alike_by_chance(work, vectors), runs, longest_run)
 
 
-def _vectors(work: Work) -> Array:
+def _vectors(work: AnnotationArrays) -> Array:
     """Returns a number for all scores of each annotation, in the order of the responses: the same for equal scores."""
     if not len(work.annotations):
         return np.empty(0, np.int64)
@@ -161,7 +161,7 @@ def _vectors(work: Work) -> Array:
     return number
 
 
-def _alike_by_chance(work: Work, vectors: Array) -> Array:
+def _alike_by_chance(work: AnnotationArrays, vectors: Array) -> Array:
     """Returns, by annotator, the chance that two annotations of others have the same scores; NaN without others."""
     annotator, count = work.annotations["annotator"].astype(np.int64), len(work.annotators)
     own, times = np.unique(annotator * (vectors.max(initial=0) + 1) + vectors, return_counts=True)
@@ -185,7 +185,7 @@ class Position:
     first: Array
 
 
-def position(work: Work) -> Position:
+def position(work: AnnotationArrays) -> Position:
     """Counts them without imported annotations: nobody knows in which order their responses were shown."""
     preference, shown = work.annotations["preference"], work.annotations["first"]
     stated = (preference != 0) & (preference != NEITHER_VALID) & (shown >= 0) & ~work.annotations["imported"]

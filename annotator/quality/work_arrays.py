@@ -45,7 +45,7 @@ _CHUNK = 20_000
 
 
 @dataclass(frozen=True)
-class Work:
+class AnnotationArrays:
     """All current annotations of open and complete tasks, in the order of their ids.
 
     `annotations` has one record per annotation: annotation, task, annotator (the place in `annotators`, which holds the
@@ -60,7 +60,7 @@ class Work:
     ratings: Array
 
 
-def read(project: Project) -> Work:
+def read(project: Project) -> AnnotationArrays:
     """Reads everything that the checks look at, except for the texts."""
     attributes = tuple(project.attribute_keys())
     rows = _rows(project, attributes)
@@ -70,7 +70,7 @@ def read(project: Project) -> Work:
     ratings["annotation"], ratings["response"], ratings["scores"] = place, rows["response"], rows["scores"]
     annotations = rows[[name for name, *_ in _COLUMNS if name != "response"]][begins]
     annotators, annotations["annotator"] = np.unique(annotations["annotator"], return_inverse=True)
-    return Work(attributes, annotators, annotations, ratings)
+    return AnnotationArrays(attributes, annotators, annotations, ratings)
 
 
 def _rows(project: Project, attributes: Sequence[str]) -> Array:

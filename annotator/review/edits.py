@@ -62,7 +62,7 @@ def make_tasks(project: Project, edits: Sequence[int], *, by: User, now: datetim
         raise TooManyEdits(text % {"most": MOST_AT_ONCE})
     chosen = edits_of(project, reader=by).filter(pk__in=edits)
     if missing := sorted(set(edits) - set(chosen.values_list("pk", flat=True))):
-        raise NoSuchEdit(_("There is no edit %(id)d that counts in this project. List them anew.") % {"id": missing[0]})
+        raise NoSuchEdit(_("Edit %(id)d was not found or no longer counts. Reload the list.") % {"id": missing[0]})
     ratings = {_name_of(rating): rating for rating in chosen.filter(edited_responses=None).order_by("pk")}
     if not ratings:
         return 0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.db.models import QuerySet
 
 from annotator.consensus import Outcome, Rules
-from annotator.consensus.settlement import LabelValues, Standing, agreed_values, standings
+from annotator.consensus.settlement import LabelValues, TaskRatings, agreed_values, ratings_by_task
 from annotator.db.statements import Statement
 from annotator.models import Annotation, Assignment, Consensus, Label, Project, Tally, Task, User
 from annotator.review.exclusions import counting, to_return
@@ -77,7 +77,7 @@ def _changes(project: Project, theirs: Sequence[Assignment]) -> Counter[str]:
     rules, changes = Rules.of(project), Counter[str]()
     slots = {assignment.task_id: assignment.slot for assignment in theirs}
     annotations = dict(Annotation.objects.current().filter(assignment__in=theirs).values_list("assignment__task", "pk"))
-    labels, standing = _Labels.of(list(slots)), standings(list(slots))
+    labels, standing = _Labels.of(list(slots)), ratings_by_task(list(slots))
     tasks = Task.objects.filter(pk__in=slots, state__in=[Task.State.OPEN, Task.State.COMPLETE])
     for task in tasks.only("state", "adjudicated"):
         rest = _without(standing[task.pk], annotations[task.pk], had_slot=slots[task.pk] is not None)
@@ -89,12 +89,12 @@ def _changes(project: Project, theirs: Sequence[Assignment]) -> Counter[str]:
     return changes
 
 
-def _without(standing: Standing, annotation: int, *, had_slot: bool) -> Standing:
+def _without(standing: TaskRatings, annotation: int, *, had_slot: bool) -> TaskRatings:
     rated, compared = (
         [rating for rating in ratings if rating.annotation != annotation]
         for ratings in (standing.rated, standing.compared)
     )
-    return Standing(standing.held - had_slot, standing.done - had_slot, rated, compared, standing.cuts)
+    return TaskRatings(standing.held - had_slot, standing.done - had_slot, rated, compared, standing.cuts)
 
 
 @dataclass(frozen=True)

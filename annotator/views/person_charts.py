@@ -22,7 +22,7 @@ LATEST, LATEST_AMONG = 10, 500
 
 
 @dataclass(frozen=True)
-class Work:
+class PersonSummary:
     """All that is known about one person's work in a project."""
 
     done: int
@@ -36,7 +36,7 @@ class Work:
     agreement: Sequence[Chart]
 
 
-def work_of(project: Project, user: User, *, done: int, reader: User) -> Work:
+def work_of(project: Project, user: User, *, done: int, reader: User) -> PersonSummary:
     """Reads somebody's work; the reader sees none of the tasks that they are rating themselves."""
     now = timezone.localtime()
     assignments = person_work.latest_assignments(user)
@@ -49,7 +49,7 @@ def work_of(project: Project, user: User, *, done: int, reader: User) -> Work:
     # Chosen in two steps: for the newest few PostgreSQL would look through everybody's annotations.
     among = latest.filter(assignment__in=assignments[:LATEST_AMONG]).order_by().values_list("pk", flat=True)
     shown = latest.filter(pk__in=sorted(among, reverse=True)[:LATEST])
-    return Work(
+    return PersonSummary(
         done=done,
         this_week=volume.weeks[-1][1],
         seconds=own_work.median_seconds(project, assignments),

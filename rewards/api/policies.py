@@ -40,7 +40,7 @@ STATES = (*WORKING_STATES[:-1], RunState.QUEUED, RunState.DONE, RunState.FAILED,
 @extend_schema_field(
     {
         "type": "object",
-        "properties": {name: {"description": words.sentence} for name, words in SETTINGS.items()},
+        "properties": {name: {"description": words.help} for name, words in SETTINGS.items()},
         "required": ["policy", "method"],
         "additionalProperties": False,
     }
@@ -50,7 +50,7 @@ class AlignmentSettingsField(SettingsField):
 
 
 class PolicyRunRequestSerializer(KnownFields):
-    """Settings of the alignment; the snapshot to learn from, by default a new one; and whose wish it is."""
+    """Settings of the alignment, the snapshot to learn from (by default a new one), and the reason for the run."""
 
     config = AlignmentSettingsField()
     snapshot = serializers.CharField(required=False, help_text="a snapshot's content hash; by default a new snapshot")

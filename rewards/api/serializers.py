@@ -59,7 +59,7 @@ class SnapshotJobSerializer(ModelSerializer[SnapshotJob]):
 @extend_schema_field(
     {
         "type": "object",
-        "properties": {name: {"description": words.sentence} for name, words in SETTINGS.items()},
+        "properties": {name: {"description": words.help} for name, words in SETTINGS.items()},
         "additionalProperties": False,
     }
 )
@@ -68,7 +68,7 @@ class TrainerSettingsField(SettingsField):
 
 
 class RunRequestSerializer(KnownFields):
-    """Settings for the trainer, over the project's; and whose wish it is."""
+    """Trainer settings that override the project's, and the reason for the run."""
 
     config = TrainerSettingsField(required=False)
     reason = serializers.CharField(required=False, max_length=200, default="requested over REST")

@@ -36,7 +36,7 @@ from rewards.learning.splits import Parts
 
 
 @dataclass(frozen=True)
-class Work:
+class TrainingContext:
     """One run: its directory, its configuration and its rows; `reward` [attributes] weighs the scores."""
 
     directory: Path
@@ -75,7 +75,9 @@ class Evidence:
     curve: dict[str, Any] | None = None
 
 
-def write_results(work: Work, baseline: Baseline, candidate: Judged, evidence: Evidence, scores: Predicted) -> None:
+def write_results(
+    work: TrainingContext, baseline: Baseline, candidate: Judged, evidence: Evidence, scores: Predicted
+) -> None:
     """Writes the predictions and the metrics of the run; `scores` are the baseline's of the validation rows.
 
     metrics.json comes last: where it exists, the run is done.
@@ -104,7 +106,7 @@ def write_results(work: Work, baseline: Baseline, candidate: Judged, evidence: E
 
 
 def _metrics(
-    work: Work, baseline: Baseline, candidate: Judged, evidence: Evidence, scores: Predicted
+    work: TrainingContext, baseline: Baseline, candidate: Judged, evidence: Evidence, scores: Predicted
 ) -> dict[str, Any]:
     of_baseline = _measured(work, scores)
     of_network = None if candidate.fine_tuned is None else _measured(work, candidate.fine_tuned)
@@ -126,7 +128,7 @@ def _metrics(
     }
 
 
-def _measured(work: Work, predicted: Predicted) -> dict[str, Any]:
+def _measured(work: TrainingContext, predicted: Predicted) -> dict[str, Any]:
     tasks, manifest = work.parts.validation.tasks, work.manifest
     return {
         **measure(tasks, predicted.responses, manifest),
@@ -134,7 +136,7 @@ def _measured(work: Work, predicted: Predicted) -> dict[str, Any]:
     }
 
 
-def _write_reward(work: Work) -> None:
+def _write_reward(work: TrainingContext) -> None:
     try:
         write_reward(work.directory / "model", work.directory / "reward")
     except NoStockClass as reason:
@@ -142,7 +144,7 @@ def _write_reward(work: Work) -> None:
         work.progress.tell("no_reward", reason=str(reason))
 
 
-def _cross_fitted_rows(work: Work, crossed: CrossFitted, manifest: Manifest) -> Iterator[dict[str, Any]]:
+def _cross_fitted_rows(work: TrainingContext, crossed: CrossFitted, manifest: Manifest) -> Iterator[dict[str, Any]]:
     """Yields a row per train response: what a model that has not seen its prompt predicts, and the mean that it saw."""
     tasks = [task for part in work.parts.train() for task in part.tasks]
     scores, means = crossed
@@ -150,7 +152,7 @@ def _cross_fitted_rows(work: Work, crossed: CrossFitted, manifest: Manifest) -> 
         yield row | {"means": dict(zip(manifest.attributes, mean, strict=True))}
 
 
-def _mean_predictor(work: Work) -> dict[str, Any]:
+def _mean_predictor(work: TrainingContext) -> dict[str, Any]:
     """Measures the trivial predictor, which says the training mean for every response and every segment."""
     answers, manifest = work.parts.validation.rows.answers, work.manifest
     labels = answers.labels

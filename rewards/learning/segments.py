@@ -33,7 +33,7 @@ class Segment:
 
 
 def segments_of(row: Mapping[str, Any], length: int, aspects: Mapping[str, int]) -> tuple[Segment, ...]:
-    """Returns the segments of a response's row, whose text has so many characters.
+    """Parses the segments of one response; `length` is the number of characters of its text.
 
     aspects: the number of levels by aspect, in the order of the row's scores. Raises KeyError or ValueError for a row
     that cannot be used.

@@ -56,7 +56,7 @@ from rewards.learning.model_loading import load_backbone
 from rewards.learning.objectives import Objective, Predicted, whole_loss
 from rewards.learning.precision import with_precision
 from rewards.learning.progress import Progress
-from rewards.learning.results import Evidence, Judged, Work, training_summary, write_results
+from rewards.learning.results import Evidence, Judged, TrainingContext, training_summary, write_results
 from rewards.learning.segment_answers import segment_labels
 from rewards.learning.segment_baseline import segment_count, set_fitted_head
 from rewards.learning.splits import Part, parts_of, without_texts
@@ -99,7 +99,7 @@ def _trained(
     load: Callable[[], Loaded],
     progress: Progress,
     started: float,
-) -> tuple[Work, Baseline, Predicted, Judged]:
+) -> tuple[TrainingContext, Baseline, Predicted, Judged]:
     """Returns the run's rows, the baseline with its scores of the validation rows, and the candidate, both stored."""
     # Weights are given for whole responses; where only segments are scored, there are none.
     given = {} if snapshot.by_segments else config.attribute_weights
@@ -113,12 +113,12 @@ def _trained(
     parts = distributed.from_first(
         lambda: parts_of(snapshot, manifest, loaded, config, progress=progress), sent=without_texts
     )
-    work = Work(directory, config, parts, manifest, tuple(weights.values()), progress, started)
+    work = TrainingContext(directory, config, parts, manifest, tuple(weights.values()), progress, started)
     baseline, scores = _baseline(work, loaded)
     return work, baseline, scores, _candidate(work, loaded, baseline, scores)
 
 
-def _baseline(work: Work, loaded: Loaded) -> tuple[Baseline, Predicted]:
+def _baseline(work: TrainingContext, loaded: Loaded) -> tuple[Baseline, Predicted]:
     """Returns the baseline, which is stored as a model of its own, and its scores of the validation rows."""
     baseline = fit_baseline(
         loaded, work.parts.train(), work.config, work.reward, folder=work.directory, progress=work.progress
@@ -129,7 +129,7 @@ def _baseline(work: Work, loaded: Loaded) -> tuple[Baseline, Predicted]:
     return baseline, _scores(work, loaded, work.parts.validation)
 
 
-def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Predicted) -> Judged:
+def _candidate(work: TrainingContext, loaded: Loaded, baseline: Baseline, scores: Predicted) -> Judged:
     """Trains and stores the candidate: the fine-tuned network where it beats the ridge on the dev prompts beyond
     chance, else the ridge itself.
     """
@@ -165,7 +165,7 @@ def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Predicted
     return Judged(manifest, place, scores if fine_tuned is None or not better else fine_tuned, fine_tuned, training)
 
 
-def _evidence(work: Work, baseline: Baseline, candidate: Judged, load: Callable[[], Loaded]) -> Evidence:
+def _evidence(work: TrainingContext, baseline: Baseline, candidate: Judged, load: Callable[[], Loaded]) -> Evidence:
     """Returns what models of the candidate's kind predict of train rows whose prompts they have not seen.
 
     Nothing where there are too few prompts, or where a fine-tuned network would take longer than the budget.
@@ -238,7 +238,7 @@ def _means(labels: Floats) -> tuple[float, ...]:
     return tuple(means)
 
 
-def _scores(work: Work, loaded: Loaded, part: Part) -> Predicted:
+def _scores(work: TrainingContext, loaded: Loaded, part: Part) -> Predicted:
     return predict_all(loaded, part.rows.encoded, batch_tokens=work.config.batch_tokens, progress=work.progress)
 
 
@@ -248,7 +248,7 @@ def _left_out(baseline: Baseline, *, rows: int, segments: int) -> Predicted:
     return Predicted(baseline.left_out()[rows:], of_segments)
 
 
-def _losses_by_prompt(work: Work, predicted: Predicted) -> Floats:
+def _losses_by_prompt(work: TrainingContext, predicted: Predicted) -> Floats:
     """[prompts]: the last stage's loss for each dev prompt that has an answer, that of its segments included.
 
     The prompts are sorted, so that the losses of two models are paired.

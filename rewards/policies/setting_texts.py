@@ -9,56 +9,58 @@ from collections.abc import Mapping
 from django.utils.translation import gettext_noop
 
 from rewards.setting_texts import SETTINGS as OF_TRAINING
-from rewards.setting_texts import Words
+from rewards.setting_texts import SettingText
 
-SETTINGS: Mapping[str, Words] = types.MappingProxyType(
+SETTINGS: Mapping[str, SettingText] = types.MappingProxyType(
     {
-        "policy": Words(
+        "policy": SettingText(
             gettext_noop("Base policy"),
             gettext_noop("The language model to start from. The operator decides which ones are offered."),
         ),
-        "method": Words(
+        "method": SettingText(
             gettext_noop("Method"),
             gettext_noop(
                 "What it learns from: better responses, levels of attributes, two responses, or their scored segments."
             ),
         ),
-        "beta": Words(
+        "beta": SettingText(
             gettext_noop("Beta"),
             gettext_noop("How strongly the policy is held to its base. Smaller values let it move further away."),
         ),
-        "epochs": Words(gettext_noop("Epochs"), gettext_noop("How often it goes through the training prompts.")),
-        "learning_rate": Words(
+        "epochs": SettingText(gettext_noop("Epochs"), gettext_noop("How often it goes through the training prompts.")),
+        "learning_rate": SettingText(
             gettext_noop("Learning rate"), gettext_noop("How far one step changes the weights of the language model.")
         ),
-        "rejected_weight": Words(
+        "rejected_weight": SettingText(
             gettext_noop("Weight of rejected segments"),
             gettext_noop(
                 "Inverted: the worst segments of a rejected response count most. Identity: the best ones, as the paper "
                 "has it."
             ),
         ),
-        "aspect_weights": Words(
+        "aspect_weights": SettingText(
             gettext_noop("Weights of the aspects"),
             gettext_noop("How much each aspect of a segment counts. Without any, all count the same."),
         ),
-        "requested": Words(
+        "requested": SettingText(
             gettext_noop("Requested levels"),
             gettext_noop("SteerLM: the levels that the policy is asked for. Others are the highest of their scale."),
         ),
-        "seed": Words(
+        "seed": SettingText(
             gettext_noop("Seed"),
             gettext_noop("The number that chance starts from. On a CPU the same seed and rows give the same policy."),
         ),
-        "max_steps": Words(
+        "max_steps": SettingText(
             gettext_noop("Most steps"), gettext_noop("The most steps. 0 takes as many as the epochs hold.")
         ),
-        "batch_size": Words(gettext_noop("Rows of a step"), gettext_noop("How many comparisons one step learns from.")),
-        "held_out_share": Words(
+        "batch_size": SettingText(
+            gettext_noop("Rows of a step"), gettext_noop("How many comparisons one step learns from.")
+        ),
+        "held_out_share": SettingText(
             gettext_noop("Measured part"),
             gettext_noop("The share of the training prompts that only measures the loss. It is not learnt."),
         ),
-        "sample_tokens": Words(
+        "sample_tokens": SettingText(
             gettext_noop("Longest answer"),
             gettext_noop("The most tokens of an answer by which the policy is judged."),
         ),

@@ -71,7 +71,7 @@ class PolicyForm(forms.Form):
             if name not in self.fields:
                 self.fields[name] = setting_field(name, hints[name], ALIGNING_BOUNDS)
             field = self.fields[name]
-            field.label, field.help_text, field.initial = _(words.label), _(words.sentence), usual.get(name)
+            field.label, field.help_text, field.initial = _(words.label), _(words.help), usual.get(name)
         self.aspects = [(attribute.key, attribute.shown_name) for attribute in project.attributes_for("segment")]
         self.attributes = [(attribute.key, attribute.shown_name) for attribute in project.attributes_for()]
         for prefix, named in ((ASPECT, self.aspects), (REQUESTED, self.attributes)):
@@ -91,7 +91,7 @@ class PolicyForm(forms.Form):
         for name, prefix in BY_NAME.items():
             fields = [self[field] for field in self.fields if field.startswith(prefix)]
             if fields:
-                yield _(SETTINGS[name].label), _(SETTINGS[name].sentence), fields
+                yield _(SETTINGS[name].label), _(SETTINGS[name].help), fields
 
     def opens_others(self) -> bool:
         """Returns whether something is wrong in a field that is folded away."""

@@ -12,7 +12,7 @@ from annotator import access
 from annotator.access import user_of
 from annotator.models import Attribute
 from annotator.web.charts import Chart, Kind, Series
-from rewards.model_ranking import Estimate, Ranking, Standing
+from rewards.model_ranking import Estimate, RankedModel, Ranking
 from rewards.rated_models import RatedModels, both_orders, rated_models
 
 
@@ -21,7 +21,7 @@ class Part:
     """A ranking as the page shows it: rows of names with their standings, the chart, and what limits it."""
 
     key: str
-    rows: Sequence[tuple[str, Standing]]
+    rows: Sequence[tuple[str, RankedModel]]
     chart: Chart | None
     pairs: int
     ties: int
@@ -101,7 +101,7 @@ def _part(key: str, title: str, rated: RatedModels, ranked: Ranking) -> Part:
     return Part(key, rows, chart, ranked.pairs, ranked.ties, ranked.length, apart, _sentence(rows, apart))
 
 
-def _sentence(rows: Sequence[tuple[str, Standing]], apart: Sequence[str]) -> str:
+def _sentence(rows: Sequence[tuple[str, RankedModel]], apart: Sequence[str]) -> str:
     """Returns which model is ahead, and whether that may be chance."""
     if len(rows) < 2 or apart:
         return ""

@@ -86,7 +86,7 @@ class RunForm(forms.Form):
         for name, words in SETTINGS.items():
             if name in self.fields:
                 field = self.fields[name]
-                field.label, field.help_text = _(words.label), _(words.sentence)
+                field.label, field.help_text = _(words.label), _(words.help)
                 field.initial = _shown(name, self.usual[name])
         # The quick way has no epochs to go through, so a fine-tuning is suggested with the trainer's own number.
         self.fields["epochs"].initial = self.usual["epochs"] or TrainConfig.epochs
@@ -106,7 +106,7 @@ class RunForm(forms.Form):
     def weights_sentence(self) -> str:
         """Returns what the weights mean."""
         words = SETTINGS["attribute_weights"]
-        return _(words.sentence)
+        return _(words.help)
 
     def opens_others(self) -> bool:
         """Returns whether something is wrong in a field that is folded away."""

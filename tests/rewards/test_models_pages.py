@@ -504,7 +504,7 @@ def test_rest_describes_every_setting(carol: Client) -> None:
     address = schema["paths"]["/api/v1/projects/{slug}/training-runs/"]["post"]
     name = address["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
     config = schema["components"]["schemas"][name]["properties"]["config"]
-    assert config["properties"]["seed"]["description"] == SETTINGS["seed"].sentence
+    assert config["properties"]["seed"]["description"] == SETTINGS["seed"].help
 
 
 def test_the_material_is_split_as_a_snapshot_splits_it(labelled: Project) -> None:

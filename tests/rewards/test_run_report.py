@@ -59,7 +59,7 @@ def breakable(text: str) -> str:
 def test_a_decision_is_two_sentences_for_people() -> None:
     assert in_words() == (
         "On 40 prompts that neither has learnt from, the squared error of the new model is 15.4 % smaller than the "
-        "champion’s. Chance alone would rarely show that: the new model may take over."
+        "champion’s. The difference is statistically significant. The new model can be promoted."
     )
     unproved = {"promote": False, "reason": coded("reaches_zero", prompts=40, gain=0.1)}
     said = in_words(**unproved, against="predicting the mean", low=-0.1)

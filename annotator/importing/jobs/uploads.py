@@ -83,8 +83,8 @@ def require_places(project: Project, number: int, *, now: datetime) -> None:
     held = ImportJob.objects.with_file(now=now).filter(project=project).count()
     if number and held + number > MOST_WITH_FILE:
         text = _(
-            "A project holds %(most)s files at once that are to be imported, %(held)s are there, and %(number)s would "
-            "come. Import some of them, discard them, or name a smaller part."
+            "A project can hold %(most)s pending import files, already has %(held)s, and %(number)s would be added. "
+            "Import or discard some first, or name a smaller part."
         )
         raise TooManyFiles(text % {"most": MOST_WITH_FILE, "held": held, "number": number})
 

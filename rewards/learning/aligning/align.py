@@ -94,12 +94,12 @@ def align(directory: Path) -> None:
     rows = distributed.from_first(lambda: read_rows(directory, config))
     levels = requested_levels(config, attributes_of(rows.train)) if config.method == STEERLM else {}
     progress = Progress(directory / "progress.jsonl", silent=not distributed.is_first())
-    _align(Work(directory, config, rows, levels, device, progress, started))
+    _align(AlignmentContext(directory, config, rows, levels, device, progress, started))
     distributed.leave()
 
 
 @dataclass(frozen=True)
-class Work:
+class AlignmentContext:
     """One run: its directory, its configuration, its rows, and the levels that a steered policy is asked for."""
 
     directory: Path
@@ -135,7 +135,7 @@ def read_rows(directory: Path, config: AlignConfig) -> Rows:
     return Rows(train, held_out, ":".join(file_sha256(place) for place in places))
 
 
-def _align(work: Work) -> None:
+def _align(work: AlignmentContext) -> None:
     config, directory = work.config, work.directory
     source_hash = distributed.from_first(lambda: policy_hash(find_policy(config.policy)))
     # An adapter that has not been trained changes nothing, so the policy before training is its own reference.
@@ -174,7 +174,9 @@ def _align(work: Work) -> None:
     work.progress.tell("done", seconds=round(time.monotonic() - work.started, 2))
 
 
-def _judged(work: Work, policy: Policy, reference_hash: str) -> tuple[Judgements, Judgements, dict[str, Alike]]:
+def _judged(
+    work: AlignmentContext, policy: Policy, reference_hash: str
+) -> tuple[Judgements, Judgements, dict[str, Alike]]:
     """Returns the train rows and the held-out ones as tokens, with the reference's log-probabilities.
 
     Pairs whose responses are the same tokens are counted, and left out.
@@ -200,7 +202,7 @@ def _judged(work: Work, policy: Policy, reference_hash: str) -> tuple[Judgements
     return Judgements(train, judged.reference[:count]), Judgements(held_out, judged.reference[count:]), alike
 
 
-def _about(work: Work, source_hash: str) -> dict[str, Any]:
+def _about(work: AlignmentContext, source_hash: str) -> dict[str, Any]:
     """Returns what the stored policy says of itself."""
     config, rows = work.config, work.rows.train
     weights = normalised(config.aspect_weights, aspects_of(rows)) if config.method in BY_SEGMENT else {}
@@ -215,7 +217,7 @@ def _about(work: Work, source_hash: str) -> dict[str, Any]:
     }
 
 
-def _counts(work: Work, train: Judgements, held_out: Judgements, alike: dict[str, Alike]) -> dict[str, Any]:
+def _counts(work: AlignmentContext, train: Judgements, held_out: Judgements, alike: dict[str, Alike]) -> dict[str, Any]:
     """Returns how much data there was, and what of it the token limit took away."""
     return {
         name: {
@@ -235,7 +237,7 @@ def _counts(work: Work, train: Judgements, held_out: Judgements, alike: dict[str
     }
 
 
-def _training(work: Work, place: Place) -> dict[str, Any]:
+def _training(work: AlignmentContext, place: Place) -> dict[str, Any]:
     return {
         "steps": place.step,
         "losses": place.losses,
@@ -252,7 +254,7 @@ def _sample_row(sample: Sample) -> dict[str, Any]:
     return {"conversation": turns, "response": sample.text, "ended": sample.ended}
 
 
-def _provenance(work: Work, identity: str) -> dict[str, Any]:
+def _provenance(work: AlignmentContext, identity: str) -> dict[str, Any]:
     versions = {
         "python": platform.python_version(),
         "torch": torch.__version__,

@@ -175,7 +175,7 @@ def test_progress_is_shown_in_percent(project: Project, carol: Client) -> None:
     )
     page = text(carol, address(job))
     assert 'max="100" value="49"' in page or 'max="100" value="50"' in page
-    assert ("1,200 new" in page, "The worker has given no sign since" in page) == (True, True)
+    assert ("1,200 new" in page, "No heartbeat from the worker since" in page) == (True, True)
 
 
 # Upload ----------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import numpy as np
 from annotator.quality.flags import Flag, Measured, flagged
 from annotator.quality.measurements import WithOthers, measured
 from annotator.quality.patterns import CHARACTERS_A_WORD, WORDS_A_MINUTE
-from annotator.quality.work_arrays import Array, Work
+from annotator.quality.work_arrays import AnnotationArrays, Array
 
 ATTRIBUTES = ("helpfulness", "correctness", "coherence", "complexity", "verbosity")
 RESPONSES, LEVELS, OVERLAP = 2, 5, 3
@@ -33,7 +33,7 @@ FAULTS = [Fault.RANDOM] * 3 + [Fault.NOISY] * 3 + [Fault.HASTY] * 3 + [Fault.NON
 class Crew:
     """The work of the twenty, of whom each has rated about `each` tasks, three raters a task."""
 
-    work: Work
+    work: AnnotationArrays
     lengths: dict[int, int]
     with_others: dict[int, WithOthers]
 
@@ -67,7 +67,7 @@ def crew(seed: int, *, each: int, faults: list[Fault] = FAULTS, imported: bool =
     ratings["annotation"] = np.repeat(np.arange(len(rater)), RESPONSES)
     ratings["response"] = (task[:, None] * RESPONSES + np.arange(RESPONSES)).ravel()
     ratings["scores"] = scores.reshape(-1, len(ATTRIBUTES))
-    work = Work(ATTRIBUTES, np.arange(count), records, ratings)
+    work = AnnotationArrays(ATTRIBUTES, np.arange(count), records, ratings)
     return Crew(work, dict.fromkeys(range(tasks), PAGE), _with_others(work))
 
 
@@ -95,7 +95,7 @@ def _scores(dice: np.random.Generator, task: Array, noise: Array, careless: Arra
     return np.where(careless[:, None, None], by_chance, np.clip(np.rint(given), 0, LEVELS - 1)).astype(int)
 
 
-def _with_others(work: Work) -> dict[int, WithOthers]:
+def _with_others(work: AnnotationArrays) -> dict[int, WithOthers]:
     """Quadratic-weighted kappa of each rater with all others of the same responses, as the agreement report has it."""
     order = np.argsort(work.ratings["response"], kind="stable")
     rater = work.annotations["annotator"][work.ratings["annotation"][order]].reshape(-1, OVERLAP)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from annotator.quality.rater_effects import Effects, Floats, Ints, rater_effects
-from annotator.quality.work_arrays import Work
+from annotator.quality.work_arrays import AnnotationArrays
 
 ATTRIBUTES = ("helpfulness", "verbosity")
 
@@ -46,7 +46,7 @@ class Simulation:
         return rater_effects(self.items, self.raters, self.scores, count=self.count)
 
 
-def work(*annotations: dict[str, Any]) -> Work:
+def work(*annotations: dict[str, Any]) -> AnnotationArrays:
     """From dicts {task, annotator, scores: a list a response, ...}; annotators are named by numbers."""
     kinds = [("annotation", "i8"), ("task", "i8"), ("annotator", "i8"), ("submitted", "f8"), ("counts", "?")]
     kinds += [("imported", "?"), ("active", "f4"), ("preference", "i1"), ("first", "i1")]
@@ -62,4 +62,4 @@ def work(*annotations: dict[str, Any]) -> Work:
         ratings += [(place, 100 * annotation["task"] + number, scores) for number, scores in enumerate(given)]
     annotators, records["annotator"] = np.unique(records["annotator"], return_inverse=True)
     kind = [("annotation", "i4"), ("response", "i8"), ("scores", "i1", (len(ATTRIBUTES),))]
-    return Work(ATTRIBUTES, annotators, records, np.array(ratings, kind))
+    return AnnotationArrays(ATTRIBUTES, annotators, records, np.array(ratings, kind))

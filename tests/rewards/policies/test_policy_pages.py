@@ -121,7 +121,7 @@ def test_without_a_base_policy_the_pages_say_who_can_list_one(
 ) -> None:
     settings.POLICY_BASES = {}
     for address in ("policies/", "policies/start/"):
-        assert "The operator has listed no language model to start from" in text(carol, address)
+        assert "No base model is configured" in text(carol, address)
 
 
 @pytest.mark.parametrize("state", [RunState.TRAINING, RunState.EVALUATING, RunState.FAILED, RunState.DONE])

@@ -152,7 +152,7 @@ def test_a_steered_policy_is_asked_for_the_highest_levels_unless_the_settings_sa
 
 
 def test_every_setting_has_words() -> None:
-    assert all(words.label and words.sentence.endswith(".") for words in SETTINGS.values())
+    assert all(words.label and words.help.endswith(".") for words in SETTINGS.values())
 
 
 @pytest.mark.parametrize("value", ["small", '{"a b": "org/small"}', '{"small": 1}', "[1"])

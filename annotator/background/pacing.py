@@ -25,8 +25,11 @@ IMPORT_IS_ALIVE = timedelta(seconds=15)
 """An import signs every two seconds; one whose worker was killed is no reason to rest."""
 _AT_WORK = """
 SELECT count(*) FROM pg_stat_activity
-WHERE datname = current_database() AND backend_type = 'client backend' AND state <> 'idle' AND pid <> pg_backend_pid()
+WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+    AND (state <> 'idle' OR state_change > clock_timestamp() - make_interval(secs => %s))
 """
+JUST_NOW_SECONDS = 0.1
+"""Who was at work just now counts as well: a download or a page does half of its work between two statements."""
 
 
 def in_slices(work: Callable[[], int]) -> int:
@@ -65,9 +68,9 @@ def processors() -> int:
 
 
 def processors_left() -> int:
-    """Returns how many processors the other sessions leave that are at work at this moment, if each takes one."""
+    """Returns how many processors the other sessions leave that are at work, if each takes one."""
     with connection.cursor() as cursor:
-        cursor.execute(_AT_WORK)
+        cursor.execute(_AT_WORK, [JUST_NOW_SECONDS])
         return processors() - int(cursor.fetchone()[0])
 
 

@@ -24,6 +24,8 @@ PROCESSORS = 4
 @pytest.fixture(autouse=True)
 def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: PROCESSORS)
+    # What other tests have just closed is still ending.
+    monkeypatch.setattr(pacing, "JUST_NOW_SECONDS", 0)
 
 
 @contextmanager
@@ -123,7 +125,11 @@ def test_a_slice_is_followed_by_a_rest_where_others_leave_less_than_a_processor_
 
 
 @pytest.mark.django_db
-def test_sessions_that_wait_for_work_leave_every_processor() -> None:
+@pytest.mark.parametrize(("just_now", "counts"), [(0, False), (60, True)])
+def test_a_session_that_was_at_work_just_now_takes_a_processor(
+    monkeypatch: pytest.MonkeyPatch, just_now: float, counts: bool
+) -> None:
     with closing(connection.copy()) as other, other.cursor() as cursor:
         cursor.execute("SELECT 1")
-        assert pacing.processors_left() == PROCESSORS
+        monkeypatch.setattr(pacing, "JUST_NOW_SECONDS", just_now)
+        assert (pacing.processors_left() < PROCESSORS) is counts

@@ -1,6 +1,5 @@
 """Presents the learning curve of a run as a chart and a sentence: what the next labels would bring."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,23 +8,14 @@ from django.utils.translation import gettext as _
 
 from annotator.web.charts import Chart, Kind, Series
 from annotator.web.numbers import number, percent
-from rewards import run_report
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A learning curve for a page. `chart` is Chart.js data, `axes` its options.
-
-    `sentence` says what to expect, `order` how many pairs are put in the right order.
-    """
+    """A learning curve in words: what to expect, and how many pairs are put in the right order."""
 
     sentence: str
     order: str
-    chart: str
-    axes: str
-
-
-LAW_STEPS = 40
 
 
 def summary(metrics: Mapping[str, Any], *, name: str = "learning_curve") -> Summary | None:
@@ -34,8 +24,7 @@ def summary(metrics: Mapping[str, Any], *, name: str = "learning_curve") -> Summ
     if not curve:
         return None
     words = _words(curve)
-    axes = run_report.axes(words["labels_axis"], words["error_axis"])
-    return Summary(_sentence(curve, words), _order(curve["points"], words), json.dumps(_chart(curve)), axes)
+    return Summary(_sentence(curve, words), _order(curve["points"], words))
 
 
 def figure(metrics: Mapping[str, Any], *, name: str = "learning_curve") -> Chart | None:
@@ -125,27 +114,4 @@ def _order(points: list[Mapping[str, Any]], words: Mapping[str, str]) -> str:
         "many": percent(last["accuracy"]),
         "more": number(last["labels"], 0),
         "labels": words["labels"],
-    }
-
-
-def _chart(curve: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns Chart.js data: the error by labels, its interval as an area, and the power law up to the next labels."""
-    points, law, ahead = curve["points"], curve["law"], curve["outlook"]
-    first, last = points[0]["labels"], ahead["labels"] + ahead["more"]
-    # Even steps of a logarithm draw the bend at few labels as smoothly as the flat end.
-    sizes = [first * (last / first) ** (step / LAW_STEPS) for step in range(LAW_STEPS + 1)]
-    fitted = [(size, max(0.0, law["floor"] + law["slope"] * size ** -law["exponent"])) for size in sizes]
-    measured = [(point["labels"], _either(point, "error", "rmse")) for point in points]
-    area = [(p["labels"], p["low"]) for p in points] + [(p["labels"], p["high"]) for p in reversed(points)]
-
-    def line(label: str, points: list[tuple[float, float]], colour: str, **style: Any) -> dict[str, Any]:
-        data = [{"x": round(x), "y": y} for x, y in points]
-        return {"label": label, "data": data, "borderColor": colour, "backgroundColor": colour, **style}
-
-    return {
-        "datasets": [
-            line(_("measured"), measured, "#6366f1", pointRadius=3),
-            line(_("interval (95 %)"), area, "#6366f140", fill="shape", borderWidth=0),
-            line(_("fitted law, and what it expects"), fitted, "#d97706", borderDash=[4, 4]),
-        ]
     }

@@ -1,6 +1,5 @@
-"""Presents a run to people: its verdict, its predictors side by side, which one is the candidate, and its losses."""
+"""Presents a run to people: its verdict, its predictors side by side, and which one is the candidate."""
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -386,51 +385,3 @@ def _pairs(metrics: Mapping[str, Any]) -> str:
 
 def _known(lines: Sequence[Line]) -> list[Line]:
     return [line for line in lines if any(value is not None for value in line.values)]
-
-
-# Charts -----------------------------------------------------------------------------------------------------
-
-BLUES, AMBERS = ("#6366f1", "#0ea5e9", "#8b5cf6"), ("#d97706", "#dc2626", "#65a30d")
-
-
-def losses(events: Sequence[Mapping[str, Any]]) -> str:
-    """Returns Chart.js data: by step the training loss and the loss on the dev part, each stage with its own lines."""
-    stages = list(dict.fromkeys(event.get("stage", "") for event in events))
-    lines = []
-    for place, stage in enumerate(stages):
-        in_stage = [event for event in events if event.get("stage", "") == stage]
-        title = f"{stage}: " if stage else ""
-        # The loss at the end of an alignment's epoch is that of its measured part.
-        taken = [event for event in in_stage if event.get("event") != "epoch"]
-        lines.append(_line(title + _("training loss"), taken, "loss", BLUES[place % len(BLUES)]))
-        dev = _line(title + _("loss on the dev part"), in_stage, "validation_loss", AMBERS[place % len(AMBERS)])
-        lines.append({**dev, "pointStyle": "circle", "pointRadius": 3})
-    return json.dumps({"datasets": [line for line in lines if line["data"]]})
-
-
-def _line(label: str, events: Sequence[Mapping[str, Any]], key: str, colour: str) -> dict[str, Any]:
-    points = [{"x": event["step"], "y": event[key]} for event in events if key in event and "step" in event]
-    return {"label": label, "data": points, "borderColor": colour, "backgroundColor": colour}
-
-
-def axes(across: str, up: str) -> str:
-    """Returns Chart.js options: linear axes with these titles, and a legend that names the lines."""
-
-    def axis(title: str, **more: Any) -> dict[str, Any]:
-        return {"type": "linear", "title": {"display": True, "text": title, "color": GREY}, "ticks": TICKS, **more}
-
-    legend = {"position": "top", "align": "start", "labels": {"boxWidth": 20, "boxHeight": 2, "color": GREY}}
-    return json.dumps(
-        {
-            "animation": False,
-            "responsive": True,
-            "maintainAspectRatio": False,
-            "datasets": {"line": {"borderWidth": 2, "pointRadius": 0}},
-            "plugins": {"legend": legend},
-            "scales": {"x": axis(across, grid={"display": False}), "y": axis(up, grid={"tickWidth": 0})},
-        }
-    )
-
-
-GREY = "#858b97"
-TICKS = {"color": GREY, "maxTicksLimit": 8, "maxRotation": 0}

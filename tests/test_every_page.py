@@ -55,7 +55,7 @@ class Answers(NamedTuple):
     superuser: Any
 
 
-LOGIN, ADMIN_LOGIN, NO_ROW, TASK_PAGE = "login", "admin-login", "admin:index", "admin:annotator_task_change"
+LOGIN, ADMIN_LOGIN, NO_ROW = "login", "admin-login", "admin:index"
 HIDDEN, NO_RIGHT = 404, 403
 
 EVERYBODY = Answers(*[200] * 7)
@@ -176,11 +176,6 @@ GET: Mapping[str, Answers] = {
     "admin:autocomplete": NEVER._replace(nobody=ADMIN_LOGIN),
     "admin:view_on_site": BUTTON._replace(nobody=ADMIN_LOGIN, manager=HIDDEN, superuser=HIDDEN),
     "admin:auth_user_password_change": ADMINISTRATORS,
-    "admin:annotator_task_redact": BUTTON,
-    "admin:annotator_task_decide": BUTTON._replace(manager=TASK_PAGE, superuser=TASK_PAGE),
-    "admin:annotator_exclusion_exclude": BUTTON,
-    "admin:annotator_exclusion_readmit": BUTTON,
-    "admin:annotator_project_erase": BUTTON,
 }
 
 POST: Mapping[str, Answers] = {
@@ -267,23 +262,8 @@ POST: Mapping[str, Answers] = {
     "delete-project": MANAGERS,
     "admin-logout": EVERYBODY,
     "admin-password": USERS,
-    "send-test-mail": ADMINISTRATORS._replace(nobody=ADMIN_LOGIN),
-    "retrain": BUTTON._replace(nobody=ADMIN_LOGIN),
-    "promote-model": BUTTON._replace(nobody=ADMIN_LOGIN),
-    "offer-policy-by-hand": BUTTON._replace(nobody=ADMIN_LOGIN),
-    "verify-model": BUTTON._replace(nobody=ADMIN_LOGIN),
-    "cancel-run": BUTTON._replace(nobody=ADMIN_LOGIN),
-    "retry-run": BUTTON._replace(nobody=ADMIN_LOGIN),
-    "reject-run": BUTTON._replace(nobody=ADMIN_LOGIN),
-    "erase-snapshot": BUTTON._replace(nobody=ADMIN_LOGIN),
+    "send-test-mail": ADMINISTRATORS._replace(annotator=NO_RIGHT, reviewer=NO_RIGHT),
     "admin:auth_user_password_change": ADMINISTRATORS,
-    "admin:annotator_task_redact": BUTTON,
-    "admin:annotator_task_decide": BUTTON,
-    "admin:annotator_exclusion_exclude": BUTTON,
-    "admin:annotator_exclusion_readmit": BUTTON,
-    "admin:annotator_project_archive": BUTTON,
-    "admin:annotator_project_restore": BUTTON,
-    "admin:annotator_project_erase": BUTTON,
 }
 
 
@@ -304,12 +284,12 @@ ADMIN: Mapping[str, AdminPages] = {
     "annotator_user": OF_ADMINISTRATORS,
     "auth_group": OF_ADMINISTRATORS,
     "annotator_token": OF_ADMINISTRATORS._replace(add=NEVER, change=NEVER),
-    "annotator_invitation": AdminPages(list=ADMINISTRATORS, add=NEVER, row=ADMINISTRATORS, change=NEVER),
-    "annotator_webhook": AdminPages(list=ADMINISTRATORS, add=NEVER, row=ADMINISTRATORS, change=NEVER),
-    "annotator_project": TO_CHANGE._replace(add=STAFF),
-    "annotator_membership": TO_CHANGE._replace(add=STAFF),
-    "annotator_exclusion": TO_READ._replace(add=STAFF),
-    "annotator_task": TO_CHANGE,
+    "annotator_invitation": TO_READ._replace(list=ADMINISTRATORS, row=ADMINISTRATORS),
+    "annotator_webhook": TO_READ._replace(list=ADMINISTRATORS, row=ADMINISTRATORS),
+    "annotator_project": TO_READ,
+    "annotator_membership": TO_READ,
+    "annotator_exclusion": TO_READ,
+    "annotator_task": TO_READ,
     "annotator_gold": TO_CHANGE,
     "annotator_annotation": TO_READ,
     "annotator_auditentry": TO_READ,
@@ -397,7 +377,6 @@ PARTS: Mapping[str, Mapping[str, str]] = {
     "explained-gold": {"task_id": "gold_task_id"},
     "quarantined-task": {"task_id": "quarantined_id"},
     "decide": {"task_id": "quarantined_id"},
-    "admin:annotator_task_decide": {"task_id": "quarantined_id"},
     "readmit-person": {"name": "excluded_name"},
     "export-job-file": {"job_id": "export_job"},
     "delete-export": {"job_id": "export_job"},
@@ -416,34 +395,20 @@ PARTS: Mapping[str, Mapping[str, str]] = {
     "reject-version": MODEL,
     "verify-version": MODEL,
     "erase-version": MODEL,
-    "promote-model": MODEL,
-    **dict.fromkeys(
-        ("policy", "policy-file", "policy-archive", "offer-policy", "verify-policy", "offer-policy-by-hand"), POLICY
-    ),
-    "verify-model": MODEL,
+    **dict.fromkeys(("policy", "policy-file", "policy-archive", "offer-policy", "verify-policy"), POLICY),
     "run": RUN,
     "run-live": RUN,
     "run-losses": RUN,
     "run-log": RUN,
     "stop-run": RUN,
     "repeat-run": RUN,
-    "cancel-run": RUN,
-    "retry-run": RUN,
-    "reject-run": RUN,
-    "erase-snapshot": {"pk": "rewards_snapshot"},
     "remove-evaluation-job": {"pk": "evaluation_job"},
     "delete-evaluation": {"pk": "evaluation"},
     "admin:auth_user_password_change": {"id": "annotator_user"},
-    "admin:annotator_project_archive": {"pk": "annotator_project"},
-    "admin:annotator_project_restore": {"pk": "annotator_project"},
-    "admin:annotator_project_erase": {"pk": "annotator_project"},
 }
 QUERIES = {
     "change-tasks": "?tasks=all&action=priority&priority=5&state=open",
     "export-file": "?layout=helpsteer2&format=jsonl",
-    "admin:annotator_task_redact": "?task={quarantined_id}",
-    "admin:annotator_exclusion_exclude": "?project={annotator_project}&annotator={annotator_user}",
-    "admin:annotator_exclusion_readmit": "?project={annotator_project}&annotator={excluded_id}",
 }
 FORMS: Mapping[str, Mapping[str, Any]] = {
     "verdict": {"decision": "accepted"},

@@ -1,4 +1,4 @@
-"""Gold tasks and the experts' ratings. They come by import; what the experts say can be mended here."""
+"""Gold tasks and the experts' ratings. They come by import; what the experts say is mended here, and nowhere else."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -12,9 +12,10 @@ from django.utils.translation import gettext_lazy
 from unfold.admin import StackedInline
 from unfold.widgets import UnfoldAdminSelectWidget
 
+from annotator.admin.recorded import Recorded
 from annotator.admin.scoping import ManagedOnly, OfManagedProjects
 from annotator.forms.seen import SeenFieldsForm
-from annotator.models import Assignment, Attribute, ExpertRating, Gold
+from annotator.models import Assignment, Attribute, ExpertRating, Gold, Project
 from annotator.templatetags.scales import level
 
 
@@ -81,23 +82,33 @@ def _attributes(gold: Gold | None) -> Sequence[Attribute]:
 
 
 @admin.register(Gold)
-class GoldAdmin(OfManagedProjects):
+class GoldAdmin(OfManagedProjects, Recorded):
     project_path = "task__project"
     recorded_as = "gold"
     list_display = ["task", "project", "use", "rated"]
     list_filter = ["use", ("task__project", ManagedOnly)]
     search_fields = ["task__external_id"]
     list_select_related = ["task__project"]
-    fields = ["task", "use"]
-    readonly_fields = ["task"]
     inlines = [ExpertRatingInline]
 
     def get_queryset(self, request: HttpRequest) -> Any:
         submitted = Q(task__assignments__state=Assignment.State.SUBMITTED)
         return super().get_queryset(request).annotate(submitted=Count("task__assignments", filter=submitted))
 
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.has_module_permission(request)
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        return ["task", "use"]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        return ["task"]
+
     def recorded_name(self, row: Gold) -> str:
         return row.task.external_id
+
+    def recorded_project(self, row: Gold) -> Project:
+        return row.task.project
 
     @transaction.atomic
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:

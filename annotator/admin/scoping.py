@@ -1,15 +1,17 @@
-"""Limits what a manager sees in the admin to the rows of their own projects."""
+"""Shows the rows of projects to be read, and managers those of their own projects alone."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
 from django.core.paginator import Paginator
 from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
-from unfold.admin import TabularInline
 
 from annotator.access import user_of
-from annotator.admin.recorded import Recorded
+from annotator.admin.recorded import Titled
 from annotator.models import Project, Task
 
 
@@ -37,11 +39,16 @@ class KeysFirst(Paginator):  # type: ignore[type-arg]
         return self._get_page(self.object_list.filter(pk__in=list(found)), number, self)  # type: ignore[attr-defined]
 
 
-class OfManagedProjects(Recorded):
-    """Shows the rows of the projects that the user manages. `project_path` leads from a row to its project."""
+class OfManagedProjects(Titled):
+    """Shows the rows of the projects that the user manages, to be read.
+
+    `project_path` leads from a row to its project, `details` names what a row's page shows beside the columns of the
+    list. Rows `of_administrators` are shown to superusers alone.
+    """
 
     project_path = "project"
-    read_only = False
+    details: Sequence[str] = ()
+    of_administrators = False
     list_per_page = 50
     paginator = KeysFirst
 
@@ -51,21 +58,34 @@ class OfManagedProjects(Recorded):
             return rows
         return rows.filter(**{f"{self.project_path}__in": Project.objects.managed_by(user_of(request))})
 
-    def recorded_project(self, row: Any) -> Project:
-        for name in self.project_path.split("__"):
-            row = getattr(row, name)
-        return row  # type: ignore[no-any-return]
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        columns = [str(name) for name in self.list_display if name != "__str__"]
+        return list(dict.fromkeys(["workspace", *columns, *self.details]))
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return self.get_fields(request, obj)
+
+    def page_of(self, row: Any) -> str:
+        """Returns the address of the workspace's page for the row; empty if it has none."""
+        raise NotImplementedError
+
+    @admin.display(description=_("workspace"))
+    def workspace(self, row: Any) -> SafeString:
+        if not (address := self.page_of(row)):
+            return SafeString("–")
+        return format_html('<a class="underline" href="{}">{}</a>', address, _("Open in the workspace"))
 
     # Django's own permissions are for whole tables, so they are not asked: any staff may look, and `get_queryset`
     # decides at which rows.
     def has_module_permission(self, request: HttpRequest) -> bool:
-        return bool(request.user.is_active and request.user.is_staff)
+        user = request.user
+        return bool(user.is_active and user.is_staff and (user.is_superuser or not self.of_administrators))
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.has_module_permission(request)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return not self.read_only and self.has_module_permission(request)
+        return False
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -91,16 +111,3 @@ def tasks_named(request: HttpRequest, external_id: str) -> list[int]:
     """Returns the tasks with this id in the projects that the user manages."""
     projects = Project.objects.managed_by(user_of(request))
     return list(Task.objects.filter(project__in=projects, external_id=external_id).values_list("pk", flat=True))
-
-
-class ToBeRead(TabularInline):
-    """Rows below another row's page that nobody changes there: `readonly_fields` names all of their fields."""
-
-    extra = 0
-    can_delete = False
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return True
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False

@@ -1,49 +1,27 @@
-"""The admin's opening page: progress, agreement, champions and workers of the projects that the user manages."""
+"""The admin's opening page: the installation, and how far each of the projects is that the user manages."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, QuerySet
 from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import reverse_lazy
 from django.utils.translation import gettext as _
 
 from annotator.access import reviewed_projects, user_of
-from annotator.agreement import Agreement, kappas
 from annotator.background.backlogs import backlogs
 from annotator.db.clock import database_now
 from annotator.launch.health import readiness
-from annotator.models import Assignment, BackgroundFailure, Membership, Project, User
+from annotator.models import Assignment, BackgroundFailure, Project, User
 from annotator.projects import figures
 from annotator.views.navigation import Entry, pages_of, places_of
-from rewards import learning_curve, reasons, scoring, snapshots
 from rewards.admin import installation
 from rewards.models import RewardModel, TrainingRun
 
-PROJECTS_SHOWN = 10
 PROJECTS_IN_SIDEBAR = 3
-"""The newest; the others are reached from *Your projects*."""
-
-
-@dataclass(frozen=True)
-class Measured:
-    """The metrics of one attribute on held-out prompts."""
-
-    attribute: str
-    metrics: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Headline:
-    """A model's key figures on held-out prompts: by labelled attribute, and its accuracy on pairs if there are any."""
-
-    rows: list[Measured]
-    pairs: dict[str, Any]
-
-    def __bool__(self) -> bool:
-        return bool(self.rows or self.pairs)
+"""The newest; the opening page lists all."""
 
 
 @dataclass(frozen=True)
@@ -56,29 +34,10 @@ class Standing:
     run: TrainingRun | None
 
 
-@dataclass(frozen=True)
-class Card(Standing):
-    """A project as the opening page shows it whole.
-
-    `kappas` holds for each attribute the agreement of the first three annotators, of all, and of those kept.
-    """
-
-    kappas: list[tuple[str, list[Agreement]]]
-    headline: Headline | None
-    scoring: scoring.Position | None
-    reason: str
-    outlook: str
-    paused: list[Membership]
-    has_answers: bool
-
-
 def context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """Adds what the opening page shows to its context; the theme calls it for the admin's index."""
-    managed = Project.objects.managed_by(user_of(request)).in_use().select_related("rubric", "figures").order_by("-pk")
-    standings = _standings(list(managed[:PROJECTS_SHOWN]))
-    # The newest alone is shown whole, as that takes half of the queries of this page.
-    context["card"] = _card(standings[0]) if standings else None
-    context["others"] = standings[1:]
+    managed = Project.objects.managed_by(user_of(request)).standing().select_related("rubric", "figures")
+    context["projects"] = _standings(list(managed.order_by(F("archived_at").desc(nulls_first=True), "-pk")))
     context["health"] = health = readiness()
     of_all = None
     if user_of(request).is_superuser:
@@ -112,36 +71,6 @@ def _standings(projects: Sequence[Any]) -> list[Standing]:
         )
         for project in projects
     ]
-
-
-def _card(standing: Standing) -> Card:
-    project, champion, run = standing.project, standing.champion, standing.run
-    measured = list(kappas(project, now=database_now()).values())
-    names = {attribute.key: attribute.shown_name for attribute in project.every_attribute()}
-    outlook = learning_curve.summary(champion.run.metrics) if champion else None
-    return Card(
-        **vars(standing),
-        kappas=[(name, [report[key] for report in measured]) for key, name in names.items() if key in measured[0]],
-        headline=_headline(champion) if champion else None,
-        scoring=scoring.position(champion) if champion else None,
-        reason=reasons.in_words(run.reason) if run else "",
-        outlook=outlook.sentence if outlook else "",
-        has_answers=snapshots.has_answers(project),
-        paused=list(project.memberships.filter(paused_at__isnull=False).select_related("user")),
-    )
-
-
-def _headline(champion: RewardModel) -> Headline | None:
-    evaluation = champion.evaluations.filter(name="validation").order_by("-pk").first()
-    return headline(evaluation.metrics, champion.attributes) if evaluation else None
-
-
-def headline(metrics: dict[str, Any], attributes: list[str]) -> Headline:
-    """Returns the headline figures of an evaluation in the given order of the attributes."""
-    # In the rubric's order: JSONB sorts its keys in an order of its own.
-    by_attribute, pairs = metrics.get("attributes", {}), metrics.get("pairwise", {})
-    known = [key for key in attributes if by_attribute.get(key, {}).get("rmse") is not None]
-    return Headline([Measured(key, by_attribute[key]) for key in known], pairs if pairs.get("pairs") else {})
 
 
 def mark(request: HttpRequest) -> str:

@@ -1,15 +1,15 @@
-"""What managers do in the admin about gold tasks, the test, and people who are paused."""
+"""The admin: who enters, what its opening page lists, rows that lead to the workspace, and the ratings of experts."""
 
 import re
 
 import pytest
 from django.db import connection
-from django.forms import model_to_dict
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from annotator.models import ExpertRating, Membership, Project, QualificationRun, Role
-from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_project, make_task
+from annotator.models import Annotation, ExpertRating, Membership, Project, Role
+from tests.annotator.models.test_constraints import make_model
+from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_project, make_task, rate
 from tests.conftest import Cast
 
 pytestmark = pytest.mark.django_db
@@ -24,65 +24,63 @@ def client(cast: Cast, client: Client) -> Client:
     return client
 
 
-def act(client: Client, action: str, *members: Membership) -> str:
-    form = {"action": action, "_selected_action": [member.pk for member in members]}
-    return client.post("/admin/annotator/membership/", form, follow=True).content.decode()
+def test_whoever_is_not_staff_is_told_so_and_led_back(cast: Cast) -> None:
+    browser = Client()
+    browser.force_login(cast.alice)
+    answer = browser.get("/admin/annotator/task/", follow=True)
+    assert answer.status_code == 403
+    assert "Not allowed" in answer.content.decode()
+    assert 'href="/">Your projects</a>' in answer.content.decode()
 
 
-def test_a_manager_pauses_and_lets_go_on(cast: Cast, client: Client) -> None:
-    member = cast.alice.memberships.get()
-    assert "Paused." in act(client, "pause", member)
-    member.refresh_from_db()
-    assert (member.pause_reason, member.paused_at is None) == ("manager", False)
-    act(client, "let_go_on", member)
-    member.refresh_from_db()
-    assert (member.paused_at, member.pause_reason) == (None, "")
+def test_whoever_is_not_logged_in_comes_back_after_the_one_login(cast: Cast) -> None:
+    answer = Client().get("/admin/", follow=True)
+    assert answer.redirect_chain[-1][0] == "/login/?next=/admin/"
 
 
-def test_a_manager_gives_another_try_and_qualifies(cast: Cast, client: Client) -> None:
-    member = cast.alice.memberships.get()
-    act(client, "give_another_try", member)
-    act(client, "qualify", member)
-    member.refresh_from_db()
-    assert member.extra_tries == 1
-    assert member.qualified_at
-
-
-def test_the_overview_tells_who_is_paused(cast: Cast, client: Client) -> None:
-    Membership.objects.filter(user=cast.alice).update(paused_at=NOW, pause_reason="gold")
-    page = client.get("/admin/").content.decode()
-    assert "paused since" in page
-    assert "ratings of gold tasks" in page
-
-
-def test_the_overview_shows_the_newest_project_whole_and_the_others_in_a_table(
-    project: Project, cast: Cast, client: Client
-) -> None:
+def test_the_opening_page_lists_all_projects(project: Project, cast: Cast, client: Client) -> None:
     client.get("/admin/")
     with CaptureQueriesContext(connection) as alone:
-        assert "Other projects" not in client.get("/admin/").content.decode()
+        client.get("/admin/")
     make_task(project)
     claimed(project, cast.alice)
-    for name in ("young", "younger"):
-        made = make_project(name)
+    for number in range(12):
+        made = make_project(f"young-{number}")
         Membership.objects.create(project=made, user=cast.carol, role=Role.MANAGER)
+    Project.objects.filter(slug="young-11").update(archived_at=NOW)
     client.get("/admin/")
     with CaptureQueriesContext(connection) as together:
-        page = client.get("/admin/").content.decode()
+        table = client.get("/admin/").content.decode().partition("annotators at work</th>")[2]
     assert len(together) <= len(alone) <= 20
-    others = page.partition("Other projects")[2]
-    assert others.index('"/projects/young/"') < others.index('"/projects/talk/"')
-    assert '"/projects/younger/"' not in others
-    assert "annotators at work</th>" in others
-    assert '<td class="pr-3">1</td>' in others
+    listed = re.findall('href="/projects/([^/]+)/"', table)
+    assert listed == [*(f"young-{number}" for number in reversed(range(11))), "talk", "young-11"]
+    assert table.count("(archived)") == 1
+    assert '<td class="pr-3">1</td>' in table
 
 
-def test_a_members_page_shows_their_tries(cast: Cast, client: Client) -> None:
-    member = cast.alice.memberships.get()
-    QualificationRun.objects.create(member=member, kind="test", number=1, started_at=NOW, finished_at=NOW, kappa=0.25)
-    page = client.get(f"/admin/annotator/membership/{member.pk}/change/").content.decode()
-    assert "0.25" in page
-    assert "fewer than 10 gold tasks rated" in page
+def test_rows_lead_to_the_workspace_and_change_nothing(project: Project, cast: Cast, client: Client) -> None:
+    task = make_task(project)
+    rate(project, cast.alice)
+    model = make_model(project, 1)
+    leads = {
+        f"annotator/project/{project.pk}": "/projects/talk/",
+        f"annotator/membership/{cast.alice.memberships.get().pk}": "/projects/talk/people/alice/",
+        f"annotator/task/{task.pk}": f"/projects/talk/data/tasks/{task.public_id}/",
+        f"annotator/annotation/{Annotation.objects.get().pk}": f"/projects/talk/data/tasks/{task.public_id}/",
+        f"rewards/trainingrun/{model.run_id}": f"/projects/talk/models/runs/{model.run_id}/",
+        f"rewards/rewardmodel/{model.pk}": f"/projects/talk/models/{model.pk}/",
+    }
+    for row, place in leads.items():
+        page = client.get(f"/admin/{row}/change/").content.decode()
+        assert f'href="{place}">Open in the workspace</a>' in page, row
+        assert 'name="_save"' not in page
+        assert client.post(f"/admin/{row}/change/", {"name": "new"}).status_code == 403
+        assert client.get(place).status_code == 200
+
+
+def test_a_gold_tasks_row_leads_nowhere(project: Project, client: Client) -> None:
+    gold = make_gold(project)
+    assert "Open in the workspace" not in client.get(f"/admin/annotator/task/{gold.pk}/change/").content.decode()
 
 
 def change_gold(client: Client, project: Project, scores: dict[str, int]) -> str:
@@ -118,12 +116,3 @@ def test_gold_of_others_is_not_listed(project: Project, client: Client) -> None:
     theirs = make_gold(make_project("theirs"), "secret-gold")
     assert "secret-gold" not in client.get("/admin/annotator/gold/").content.decode()
     assert client.get(f"/admin/annotator/gold/{theirs.gold.pk}/change/").status_code in (302, 404)
-
-
-def test_a_required_test_without_tasks_is_warned_of(project: Project, client: Client) -> None:
-    form = {name: value for name, value in model_to_dict(project).items() if value is not False and value is not None}
-    form |= {"qualification_required": "on", "gold_every": 5, "training_config": "{}"}
-    form |= {"guidelines-TOTAL_FORMS": 0, "guidelines-INITIAL_FORMS": 0}
-    page = client.post(f"/admin/annotator/project/{project.pk}/change/", form, follow=True).content.decode()
-    assert "Nobody can pass the test yet" in page
-    assert "Annotators get no gold tasks yet" in page

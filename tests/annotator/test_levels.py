@@ -5,7 +5,7 @@ import re
 import pytest
 from django.test import Client
 
-from annotator.models import Annotation, Project, Rating, User
+from annotator.models import Project, User
 from annotator.projects import rubrics
 from annotator.projects.rubrics import AttributeText, RubricText
 from annotator.templatetags.scales import level
@@ -60,15 +60,6 @@ def test_the_keys_that_rate_are_those_of_the_longest_scale(project: Project, cas
     rubrics.publish(project, RubricText("mine", "Mine", (AttributeText("tone", "Tone", levels),)))
     page = client.get("/projects/talk/annotate/").content.decode()
     assert ("<kbd>1</kbd> – <kbd>7</kbd>" in page, "– <kbd>9</kbd>" in page) == (True, False)
-
-
-def test_an_annotations_page_in_the_admin_shows_levels(project: Project, cast: Cast, carol: Client) -> None:
-    make_task(project, responses=1)
-    rate(project, cast.alice, 0)
-    made = Annotation.objects.get()
-    page = carol.get(f"/admin/annotator/annotation/{made.pk}/change/").content.decode()
-    assert "Helpfulness 1, Correctness 1, Coherence 1, Complexity 1, Verbosity 1" in page
-    assert Rating.objects.get().scores["helpfulness"] == 0
 
 
 def test_scores_of_models_are_expected_levels(project: Project, cast: Cast, carol: Client) -> None:

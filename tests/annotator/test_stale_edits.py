@@ -26,7 +26,6 @@ from annotator.models import (
     Adjudication,
     ExpertRating,
     Gold,
-    Guideline,
     ImportJob,
     ImportMapping,
     Membership,
@@ -303,12 +302,9 @@ def root(world: World) -> User:
 def rows_of(world: World) -> dict[str, tuple[Model, dict[str, Any], dict[str, Any]]]:
     """A row of each model that the admin changes, with what carol writes and what somebody else does meanwhile."""
     return {
-        "project": (world.project, {"name": "Mine"}, {"name": "Theirs", "quota": 50}),
-        "membership": (Membership.objects.get(user__username="bob"), {"quota": 7}, {"quota": 5, "languages": ["de"]}),
         "user": (User.objects.get(username="bob"), {"email": "m@x.org"}, {"email": "t@x.org", "first_name": "Bo"}),
         "group": (Group.objects.get(), {"name": "mine"}, {"name": "theirs"}),
         "gold": (Gold.objects.get(), {"use": "test"}, {"use": "practice"}),
-        "task": (Task.objects.get(external_id="rated"), {"priority": 7}, {"priority": 5}),
     }
 
 
@@ -327,7 +323,7 @@ def sent_by(mine: dict[str, Any]) -> Fields:
     return {name: [str(value)] for name, value in mine.items()}
 
 
-@pytest.mark.parametrize("name", ["project", "membership", "user", "group", "gold", "task"])
+@pytest.mark.parametrize("name", ["user", "group", "gold"])
 def test_the_admin_shows_what_somebody_else_has_changed_and_keeps_it(world: World, root: User, name: str) -> None:
     row, mine, theirs = rows_of(world)[name]
     (field, wanted), *_rest = mine.items()
@@ -343,25 +339,6 @@ def test_the_admin_shows_what_somebody_else_has_changed_and_keeps_it(world: Worl
     assert {key: getattr(row, key) for key in theirs} == theirs | {field: wanted}
 
 
-def test_the_admin_leaves_what_somebody_else_has_changed_elsewhere(world: World, root: User) -> None:
-    address, form = opened_in_admin(world, world.project)
-    project_settings.change(world.project, {"quota": 50, "paused": True})
-    assert world.page.post(address, form | {"name": ["Mine"]}).status_code == 302
-    project = Project.objects.get(slug="talk")
-    assert (project.name, project.quota, project.paused) == ("Mine", 50, True)
-
-
-def test_the_admin_adds_no_guidelines_to_a_version_that_was_not_read(world: World, root: User) -> None:
-    guidelines.publish(world.project, "Be fair.")
-    address, form = opened_in_admin(world, world.project)
-    guidelines.publish(world.project, "Be kind.")
-    (place,) = form["guidelines-INITIAL_FORMS"]
-    added = {f"guidelines-{place}-text": ["Be brief."], f"initial-guidelines-{place}-text": ["Be fair."]}
-    answer = world.page.post(address, form | added | {"guidelines-TOTAL_FORMS": [str(int(place) + 1)]})
-    assert "Somebody else has chosen Be kind. meanwhile" in answer.content.decode()
-    assert Guideline.objects.filter(project=world.project, text="Be brief.").count() == 0
-
-
 def test_every_form_of_the_admin_carries_what_its_page_showed(world: World, root: User, rf: RequestFactory) -> None:
     request = rf.get("/")
     request.user = root
@@ -369,7 +346,7 @@ def test_every_form_of_the_admin_carries_what_its_page_showed(world: World, root
     rows = {model: row for model in changing if (row := model._default_manager.first())}
     forms = {model.__name__: changing[model].get_form(request, row, change=True) for model, row in rows.items()}
     assert {name for name, form in forms.items() if not issubclass(form, SeenFieldsForm)} == set()
-    assert {"Project", "Membership", "User", "Group", "Gold", "Task"} <= forms.keys()
+    assert forms.keys() == {"User", "Group", "Gold"}
 
 
 # Every form ------------------------------------------------------------------------------------------------

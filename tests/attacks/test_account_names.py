@@ -33,9 +33,6 @@ def test_it_is_refused_in_the_admin(cast: Cast, client: Client, name: str) -> No
     client.force_login(User.objects.create(username="root", is_staff=True, is_superuser=True))
     made = {"username": name, "password1": PASSWORD, "password2": PASSWORD, "usable_password": "true"}
     assert client.post("/admin/annotator/user/add/", made).status_code == 200
-    project = cast.carol.memberships.get().project_id
-    invitation = {"project": project, "username": name, "role": "annotator", "password": PASSWORD}
-    assert client.post("/admin/annotator/membership/add/", invitation).status_code == 200
     assert not User.objects.filter(username=name).exists()
 
 

@@ -112,22 +112,6 @@ def test_the_typed_slug_deletes(rated: Project, carol: APIClient) -> None:
     assert entry.details == {"tasks": 1, "annotations": 1, "models": 0}
 
 
-def test_the_admin_wants_the_slug_as_well(rated: Project, admin: Client) -> None:
-    place = f"/admin/annotator/project/{rated.pk}"
-    assert "Archive the project first" in admin.post(f"{place}/erase/", {"confirm": "talk"}).content.decode()
-    assert f"{place}/archive/" in admin.get(f"{place}/change/").content.decode()
-    admin.post(f"{place}/archive/")
-    assert f"{place}/restore/" in admin.get(f"{place}/change/").content.decode()
-    assert "1 task, 1 annotation" in admin.get(f"{place}/erase/").content.decode()
-    said = admin.post(f"{place}/erase/", {"confirm": "tal"}).content.decode()
-    assert "give the project&#x27;s slug, talk." in said
-    assert "?confirm=" not in said
-    assert Project.objects.exists()
-    assert admin.post(f"{place}/delete/", {"post": "yes"}).status_code == 403
-    admin.post(f"{place}/erase/", {"confirm": "talk"})
-    assert not Project.objects.exists()
-
-
 def test_a_large_project_goes_in_the_background(
     rated: Project, carol: APIClient, cast: Cast, as_user: As, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,12 +31,6 @@ def invited_by_rest(root: Client) -> None:
     assert answer.status_code == 201, answer.json()
 
 
-def invited_by_the_admin(root: Client) -> None:
-    project = User.objects.get(username="carol").memberships.get().project_id
-    sent = {"project": project, "username": "frank", "role": "annotator", "password": GIVEN}
-    assert root.post("/admin/annotator/membership/add/", sent).status_code == 302
-
-
 def made_by_the_admin(root: Client) -> None:
     sent = {"username": "frank", "password1": GIVEN, "password2": GIVEN, "usable_password": "true"}
     assert root.post("/admin/annotator/user/add/", sent).status_code == 302
@@ -58,7 +52,7 @@ def change(browser: Client, new: str = OWN) -> Any:
     return browser.post("/password/", {"old_password": GIVEN, "new_password1": new, "new_password2": new})
 
 
-@pytest.mark.parametrize("given", [invited_by_rest, invited_by_the_admin, made_by_the_admin, reset_by_the_admin])
+@pytest.mark.parametrize("given", [invited_by_rest, made_by_the_admin, reset_by_the_admin])
 def test_the_first_login_asks_for_another_password(root: Client, given: Callable[[Client], None]) -> None:
     given(root)
     frank = logged_in()

@@ -16,7 +16,6 @@ from tests.conftest import Cast
 As = Callable[[User], APIClient]
 PASSWORD = "tall order 98 x"
 PEOPLE = "/api/v1/projects/talk/members/"
-NO_RUNS = {"qualification_runs-TOTAL_FORMS": 0, "qualification_runs-INITIAL_FORMS": 0}
 
 
 @pytest.fixture
@@ -36,16 +35,6 @@ def test_an_account_is_asked_before_it_manages(project: Project, carol: APIClien
     assert (body["role"], body["offered_role"], body["accepted"]) == ("annotator", "manager", False)
     assert not staff("dave")
     assert not Membership.objects.filter(user__username="dave", role=Role.MANAGER).exists()
-
-
-def test_the_admin_asks_as_well(project: Project, cast: Cast, admin: Client) -> None:
-    admin.post("/admin/annotator/membership/add/", {"project": project.pk, "username": "dave", "role": "manager"})
-    member = cast.alice.memberships.get()
-    form = {"role": "manager", "extra_tries": 0} | NO_RUNS
-    assert admin.post(f"/admin/annotator/membership/{member.pk}/change/", form).status_code == 302
-    for name in ("dave", "alice"):
-        offered = Membership.objects.get(user__username=name)
-        assert (offered.role, offered.offered_role, staff(name)) == ("annotator", "manager", False)
 
 
 def test_who_accepts_manages(project: Project, cast: Cast, carol: APIClient, client: Client) -> None:
@@ -76,19 +65,6 @@ def test_an_offer_can_be_taken_back(project: Project, cast: Cast, carol: APIClie
     carol.post(PEOPLE, {"username": "dave", "role": "manager"})
     assert carol.post(PEOPLE, {"username": "dave", "role": "annotator"}).json()["accepted"]
     assert as_user(cast.dave).post("/api/v1/projects/talk/offer/", {"accept": True}).status_code == 409
-
-
-def test_the_admin_takes_an_offer_back_too(project: Project, cast: Cast, admin: Client) -> None:
-    member = cast.alice.memberships.get()
-    page, form = f"/admin/annotator/membership/{member.pk}/change/", {"extra_tries": 0} | NO_RUNS
-    admin.post(page, form | {"role": "manager"})
-    assert "The role stays “Annotator” until the offer is accepted." in admin.get(page).content.decode()
-    admin.post(page, form | {"role": "manager", "quota": 7})
-    member.refresh_from_db()
-    assert (member.offered_role, member.quota) == ("manager", 7)
-    admin.post(page, form | {"role": "annotator"})
-    member.refresh_from_db()
-    assert (member.role, member.offered_role) == ("annotator", "")
 
 
 def test_an_account_made_for_it_manages_at_once(project: Project, carol: APIClient) -> None:
@@ -150,18 +126,6 @@ def test_rest_neither_demotes_nor_removes_the_last_manager(project: Project, car
     demoted = carol.post(PEOPLE, {"username": "carol", "role": "annotator"})
     removed = carol.delete(f"{PEOPLE}carol/")
     assert [(answer.status_code, answer.json()["code"]) for answer in (demoted, removed)] == [(409, "last_manager")] * 2
-
-
-def test_the_admin_neither_demotes_nor_removes_the_last_manager(project: Project, cast: Cast, admin: Client) -> None:
-    member = cast.carol.memberships.get()
-    form = {"role": "annotator", "extra_tries": 0} | NO_RUNS
-    page = admin.post(f"/admin/annotator/membership/{member.pk}/change/", form).content.decode()
-    assert "the last manager of Talk" in page
-    every = [membership.pk for membership in Membership.objects.all()]
-    admin.post("/admin/annotator/membership/", {"action": "remove_from_project", "_selected_action": every})
-    assert [(membership.user.username, membership.role) for membership in Membership.objects.all()] == [
-        ("carol", "manager")
-    ]
 
 
 @pytest.mark.parametrize("door", ["delete", "delete_selected"])

@@ -1,12 +1,9 @@
-"""A rule about a project holds at every door: REST, the admin's forms, and the stage that commands call."""
+"""A rule about a project holds at every door: REST, and the stage that commands call."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.forms import model_to_dict
-from django.test import Client
 from rest_framework.test import APIClient
 
 from annotator import annotation
@@ -17,8 +14,6 @@ from tests.builders import NOW, claimed, make_task, make_user, rate
 from tests.conftest import Cast
 
 As = Callable[[User], APIClient]
-NO_GUIDELINES = {"guidelines-TOTAL_FORMS": 0, "guidelines-INITIAL_FORMS": 0}
-NO_RUNS = {"qualification_runs-TOTAL_FORMS": 0, "qualification_runs-INITIAL_FORMS": 0}
 BROKEN = [
     ("spread_attribute", "tone"),
     ("keep", 9),
@@ -39,17 +34,6 @@ def rest(cast: Cast, as_user: As) -> APIClient:
     return as_user(cast.carol)
 
 
-def form_of(project: Project) -> dict[str, Any]:
-    """The admin's form as it is shown."""
-    shown = {name: value for name, value in model_to_dict(project).items() if value is not None and value is not False}
-    return shown | {"training_config": json.dumps(project.training_config)} | NO_GUIDELINES
-
-
-def errors_of(answer: Any) -> dict[str, list[str]]:
-    assert answer.status_code == 200, "a form that was taken leads elsewhere"
-    return dict(answer.context["adminform"].form.errors)
-
-
 # Settings --------------------------------------------------------------------------------------------------
 
 
@@ -62,25 +46,6 @@ def test_rest_refuses_settings_that_no_project_can_have(
     assert rest.post("/api/v1/projects/", {"slug": "new", "name": "New", field: value}).status_code == 400
 
 
-@pytest.mark.parametrize(("field", "value"), BROKEN)
-def test_the_admin_refuses_settings_that_no_project_can_have(
-    project: Project, admin: Client, field: str, value: Any
-) -> None:
-    address = f"/admin/annotator/project/{project.pk}/change/"
-    assert field in errors_of(admin.post(address, form_of(project) | {field: value}))
-    new = form_of(project) | {"slug": "new", field: value}
-    assert field in errors_of(admin.post("/admin/annotator/project/add/", new))
-
-
-def test_a_good_setting_passes_both_doors(project: Project, rest: APIClient, admin: Client) -> None:
-    assert rest.patch("/api/v1/projects/talk/", {"spread_attribute": "coherence", "keep": 4}).status_code == 200
-    project.refresh_from_db()
-    answer = admin.post(f"/admin/annotator/project/{project.pk}/change/", form_of(project) | {"keep": 5})
-    assert answer.status_code == 302
-    project.refresh_from_db()
-    assert (project.spread_attribute, project.keep) == ("coherence", 5)
-
-
 def test_fewer_annotators_keep_fewer(project: Project, rest: APIClient) -> None:
     answer = rest.patch("/api/v1/projects/talk/", {"base_annotators": 1, "max_annotators": 1})
     assert (answer.status_code, answer.json()["keep"]) == (200, 1)
@@ -89,13 +54,11 @@ def test_fewer_annotators_keep_fewer(project: Project, rest: APIClient) -> None:
 # The rubric ------------------------------------------------------------------------------------------------
 
 
-def test_a_rubric_that_asks_for_nothing_is_refused(project: Project, rest: APIClient, admin: Client) -> None:
-    empty = Rubric.objects.create(key="empty", name="Empty")
+def test_a_rubric_that_asks_for_nothing_is_refused(project: Project, rest: APIClient) -> None:
+    Rubric.objects.create(key="empty", name="Empty")
     made = rest.post("/api/v1/projects/", {"slug": "new", "name": "New", "rubric": "empty"})
     assert (made.status_code, list(made.json()["errors"])) == (400, ["rubric"])
     assert "has no attribute to rate by" in made.json()["detail"]
-    new = form_of(project) | {"slug": "new", "rubric": empty.pk}
-    assert "rubric" in errors_of(admin.post("/admin/annotator/project/add/", new))
 
 
 def test_the_rubric_stays_once_something_is_rated(project: Project, cast: Cast, rest: APIClient) -> None:
@@ -136,26 +99,19 @@ def test_a_project_without_scores_stops_no_assessment(project: Project, cast: Ca
 
 @pytest.mark.parametrize(("given", "hint"), [("English", "Write en."), ("pt_BR", "Write pt-br."), ("xx", "such as en")])
 def test_a_language_that_no_task_can_have_is_refused(
-    project: Project, cast: Cast, rest: APIClient, admin: Client, given: str, hint: str
+    project: Project, cast: Cast, rest: APIClient, given: str, hint: str
 ) -> None:
     answer = rest.post("/api/v1/projects/talk/members/", {"username": "alice", "languages": [given]})
     assert (answer.status_code, list(answer.json()["errors"])) == (400, ["languages"])
     assert hint in answer.json()["detail"]
     member = cast.alice.memberships.get()
-    form = {"role": "annotator", "languages": given, "extra_tries": 0} | NO_RUNS
-    page = admin.post(f"/admin/annotator/membership/{member.pk}/change/", form)
-    assert hint in str(errors_of(page)["languages"])
     assert Membership.objects.get(pk=member.pk).languages == []
 
 
-def test_languages_are_stored_as_tasks_have_them(project: Project, cast: Cast, rest: APIClient, admin: Client) -> None:
+def test_languages_are_stored_as_tasks_have_them(project: Project, cast: Cast, rest: APIClient) -> None:
     make_task(project, lang="qqq")
     sent = {"username": "alice", "languages": ["DE", "de", "qqq"]}
     assert rest.post("/api/v1/projects/talk/members/", sent).json()["languages"] == ["de", "qqq"]
-    member = cast.alice.memberships.get()
-    form = {"role": "annotator", "languages": "PT-BR, en", "extra_tries": 0} | NO_RUNS
-    assert admin.post(f"/admin/annotator/membership/{member.pk}/change/", form).status_code == 302
-    assert Membership.objects.get(pk=member.pk).languages == ["pt-br", "en"]
 
 
 # What each role reads ----------------------------------------------------------------------------------------

@@ -232,19 +232,6 @@ def test_the_confirmation_may_stand_in_the_address(rejected: RewardModel, cast: 
     assert AuditEntry.objects.get(action="model.promoted").details["overruled"] == NO.reason
 
 
-def test_the_admins_button_asks_as_well(rejected: RewardModel, cast: Cast, client: Client) -> None:
-    User.objects.filter(pk=cast.carol.pk).update(is_staff=True)
-    client.force_login(cast.carol)
-    page = client.get(f"/admin/rewards/rewardmodel/{rejected.pk}/change/").content.decode()
-    assert "No evidence that it is better." in page
-    assert 'name="confirm" required' in page
-    address = f"/admin/reward-models/{rejected.pk}/promote/"
-    assert "No evidence that it is better." in client.post(address, follow=True).content.decode()
-    assert not RewardModel.objects.filter(is_champion=True).exists()
-    client.post(address, {"confirm": "on"})
-    assert RewardModel.objects.get(is_champion=True) == rejected
-
-
 def test_the_way_back_to_a_former_champion_is_one_click(rejected: RewardModel, cast: Cast, as_user: As) -> None:
     RewardModel.objects.filter(pk=rejected.pk).update(promoted_at=NOW)
     make_model(rejected.project, 3, is_champion=True)
@@ -260,9 +247,8 @@ def test_both_doors_start_scoring_at_once(
     if door == "rest":
         as_user(cast.carol).post(f"/api/v1/reward-models/{model.pk}/promote/")
     else:
-        User.objects.filter(pk=cast.carol.pk).update(is_staff=True)
         client.force_login(cast.carol)
-        client.post(f"/admin/reward-models/{model.pk}/promote/")
+        client.post(f"/projects/talk/models/{model.pk}/promote/")
     assert ScoringLane.objects.filter(scoring_pass__reward_model=model, moved_at__isnull=False).exists()
 
 

@@ -5,9 +5,6 @@ import json
 from rewards.models import RunState
 from tests.audited.sending import (
     ITEMS,
-    NO_GUIDELINES,
-    NO_RESPONSES,
-    NO_RUNS,
     TALK,
     a_new_account,
     an_account,
@@ -19,20 +16,16 @@ from tests.audited.sending import (
     delivery_at,
     erased_on_the_page,
     evaluation,
-    exclusion,
     exported_model,
     first_administrator,
     invitation,
     invited_elsewhere,
     login,
     new_password_by_link,
-    new_project,
     new_token,
     own_password,
     policy_run,
     rating_of_an_expert,
-    readmission,
-    redaction,
     redaction_on_the_page,
     requested_policy_run,
     revision,
@@ -87,16 +80,11 @@ LEAVES_NONE = {
     # There is no mail server here; where there is one, see tests/annotator/admin/test_installation.py.
     "page send-test-mail",
     # Leads to a page that changes something, or computes from what is there.
-    "admin task redact",
-    "admin membership exclude_them",
-    "admin exclusion add",
-    "admin exclusion readmit",
     "command agreement",
     "command quality",
     "command verify_audit",
     "command verify_model",
     "command write_reward",
-    "page verify-model",
     "page verify-version",
     "page verify-policy",
     "page preview-guidelines",
@@ -446,8 +434,6 @@ CHANGES: dict[str, tuple[str, Change]] = {
         lambda w: w.offered().page.post("/projects/talk/offer/", {"answer": "accept"}),
     ),
     # The admin's own buttons
-    "page retrain": ("run.requested", run_request(lambda w: w.page.post("/admin/projects/talk/retrain/"))),
-    "page cancel-run": ("run.cancelled", lambda w: w.page.post(f"/admin/training-runs/{w.run().pk}/cancel/")),
     "page start-run": ("run.requested", run_request(sent_run_form)),
     "page stop-run": (
         "run.cancelled",
@@ -461,10 +447,6 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "page offer-policy": (
         "policy.offered",
         lambda w: w.page.post(f"/projects/talk/models/policies/{make_policy(w.project).pk}/offer/", {"confirm": "on"}),
-    ),
-    "page offer-policy-by-hand": (
-        "policy.offered",
-        lambda w: w.page.post(f"/admin/policies/{make_policy(w.project).pk}/offer/", {"confirm": "on"}),
     ),
     "page promote-version": (
         "model.promoted",
@@ -488,57 +470,9 @@ CHANGES: dict[str, tuple[str, Change]] = {
         "evaluation.deleted",
         lambda w: w.page.post(f"/evaluations/{w.evaluation().pk}/delete/"),
     ),
-    "page promote-model": ("model.promoted", lambda w: w.page.post(f"/admin/reward-models/{w.model().pk}/promote/")),
-    "page retry-run": (
-        "run.requested",
-        lambda w: w.page.post(f"/admin/training-runs/{w.run(RunState.CANCELLED).pk}/retry/"),
-    ),
-    "page reject-run": ("run.rejected", lambda w: w.page.post(f"/admin/training-runs/{w.waiting().pk}/reject/")),
-    "page erase-snapshot": (
-        "snapshot.erased",
-        lambda w: w.page.post(f"/admin/snapshots/{w.marked_snapshot().pk}/erase/"),
-    ),
-    "admin annotator_task_redact": ("task.redacted", redaction),
-    "admin annotator_task_decide": (
-        "task.released",
-        lambda w: w.page.post(f"/admin/annotator/task/{w.quarantined().pk}/decide/", {"decision": "release"}),
-    ),
-    "admin annotator_project_archive": (
-        "project.archived",
-        lambda w: w.page.post(f"/admin/annotator/project/{w.project.pk}/archive/"),
-    ),
-    "admin annotator_project_restore": (
-        "project.restored",
-        lambda w: w.archived().page.post(f"/admin/annotator/project/{w.project.pk}/restore/"),
-    ),
-    "admin annotator_project_erase": (
-        "project.deleted",
-        lambda w: w.archived().page.post(f"/admin/annotator/project/{w.project.pk}/erase/", {"confirm": "talk"}),
-    ),
-    "admin annotator_exclusion_exclude": ("annotator.excluded", exclusion),
-    "admin annotator_exclusion_readmit": ("annotator.readmitted", readmission),
     "page admin-logout": ("login.ended", lambda w: w.page.post("/admin/logout/")),
     "page admin-password": ("password.set", lambda w: own_password(w, "/admin/password_change/")),
     # Its actions
-    "admin task release": ("task.released", lambda w: w.act("annotator/task", "release", w.quarantined())),
-    "admin task retire": ("task.retired", lambda w: w.act("annotator/task", "retire", w.quarantined())),
-    "admin membership pause": ("membership.paused", lambda w: w.act("annotator/membership", "pause", w.member())),
-    "admin membership let_go_on": (
-        "membership.resumed",
-        lambda w: w.act("annotator/membership", "let_go_on", w.member()),
-    ),
-    "admin membership give_another_try": (
-        "membership.given_another_try",
-        lambda w: w.act("annotator/membership", "give_another_try", w.member()),
-    ),
-    "admin membership qualify": (
-        "membership.qualified",
-        lambda w: w.act("annotator/membership", "qualify", w.member()),
-    ),
-    "admin membership remove_from_project": (
-        "membership.ended",
-        lambda w: w.act("annotator/membership", "remove_from_project", w.member()),
-    ),
     "admin token delete_selected": ("token.ended", lambda w: w.act("annotator/token", "delete_selected", w.token())),
     "admin user delete_selected": (
         "account.deleted",
@@ -546,27 +480,7 @@ CHANGES: dict[str, tuple[str, Change]] = {
     ),
     "admin group delete_selected": ("group.deleted", lambda w: w.act("auth/group", "delete_selected", group(w))),
     # Its forms
-    "admin task change": (
-        "task.changed",
-        lambda w: w.form("annotator/task", make_task(w.project), priority=7, **NO_RESPONSES),
-    ),
     "admin gold change": ("gold.rating_changed", rating_of_an_expert),
-    "admin project add": (
-        "project.created",
-        lambda w: w.form("annotator/project", **(new_project(w) | NO_GUIDELINES)),
-    ),
-    "admin project change": (
-        "project.changed",
-        lambda w: w.form("annotator/project", w.project, keep=2, **NO_GUIDELINES),
-    ),
-    "admin membership add": (
-        "membership.created",
-        lambda w: w.form("annotator/membership", project=w.project.pk, username="dave", role="annotator"),
-    ),
-    "admin membership change": (
-        "membership.changed",
-        lambda w: w.form("annotator/membership", w.member(), role="reviewer", extra_tries=1, **NO_RUNS),
-    ),
     "admin user add": ("account.created", a_new_account),
     "admin user change": ("account.changed", an_account),
     "admin user delete": ("account.deleted", deleted("annotator/user", lambda w: w.cast.dave)),

@@ -9,7 +9,6 @@ from unittest import mock
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 from django.db import connection
-from django.forms import model_to_dict
 from django.test import Client, override_settings
 from rest_framework.test import APIClient
 
@@ -35,9 +34,6 @@ from tests.builders import (
 )
 
 TALK = "/api/v1/projects/talk"
-NO_GUIDELINES = {"guidelines-TOTAL_FORMS": 0, "guidelines-INITIAL_FORMS": 0, "training_config": "{}"}
-NO_RESPONSES = {"responses-TOTAL_FORMS": 0, "responses-INITIAL_FORMS": 0}
-NO_RUNS = {"qualification_runs-TOTAL_FORMS": 0, "qualification_runs-INITIAL_FORMS": 0}
 ITEMS = [{"conversation": [{"role": "user", "content": "Why?"}], "response": "Because."}]
 
 
@@ -90,14 +86,6 @@ def new_password_by_link(world: World) -> Any:
     _, secret = password_links.make(world.cast.carol, by=world.cast.carol, project=world.project, now=database_now())
     new = {"password": "other-pass-98", "again": "other-pass-98"}
     return Client().post(f"/new-password/{secret}/", new)
-
-
-def redaction(world: World) -> Any:
-    task = world.quarantined()
-    address = f"/admin/annotator/task/redact/?task={task.pk}"
-    form = {f"task-{task.pk}-quotes": "What is", "redact": "1", "understood": "1"}
-    (shown,) = world.page.post(address, {f"task-{task.pk}-quotes": "What is"}).context["forms"]
-    return world.page.post(address, {**form, f"task-{task.pk}-previewed": shown.key()})
 
 
 def redaction_on_the_page(world: World) -> Any:
@@ -250,11 +238,6 @@ def exported_model(world: World) -> None:
     command("export_model", model.pk, to=str(model.directory() / "taken"))(world)
 
 
-def new_project(world: World) -> dict[str, Any]:
-    shown = {key: value for key, value in model_to_dict(world.project).items() if value not in (None, "")}
-    return {key: value for key, value in shown.items() if value is not False} | {"slug": "new"}
-
-
 # Ratings ---------------------------------------------------------------------------------------------------
 
 
@@ -314,17 +297,6 @@ def settling(world: World) -> Any:
 def sent_settling(world: World) -> Any:
     task = world.complete()
     return world.rest.put(f"/api/v1/tasks/{task.public_id}/adjudication/", rating_body(task, reason="slip"))
-
-
-def exclusion(world: World) -> Any:
-    world.rated(world.cast.bob)
-    who = f"?project={world.project.pk}&annotator={world.cast.bob.pk}"
-    return world.page.post(f"/admin/annotator/exclusion/exclude/{who}", {"reason": "A bot."})
-
-
-def readmission(world: World) -> Any:
-    who = f"?project={world.project.pk}&annotator={world.excluded().annotator_id}"
-    return world.page.post(f"/admin/annotator/exclusion/readmit/{who}")
 
 
 def sent_exclusion(world: World) -> Any:

@@ -75,7 +75,7 @@ def test_a_dry_run_leaves_none(world: World) -> None:
 
 
 def test_no_entry_holds_a_secret(world: World) -> None:
-    for door in ("admin user add", "admin annotator_task_redact", "rest token post", "page admin-password"):
+    for door in ("admin user add", "page quarantined-task", "rest token post", "page admin-password"):
         CHANGES[door][1](world)
     entries = str(list(AuditEntry.objects.values()))
     assert all(secret not in entries for secret in ("other-pass-98", "old-pass-123", "What is"))

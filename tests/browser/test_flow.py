@@ -116,10 +116,8 @@ def test_a_report_is_dismissed_and_the_task_comes_back(open_page: Open, talk: Pr
     page.get_by_role("button", name="Report", exact=True).click()
     expect(page.get_by_text("Nobody gets this task until")).to_be_visible()
     manager = open_page(make_person(talk, "carol", role="manager"))
-    manager.goto("/admin/annotator/task/?state__exact=quarantined")
-    manager.locator("input.action-select").first.check()
-    manager.locator("select[name=action]").select_option("release")
-    manager.locator("button[name=index]").first.click()
+    manager.goto(f"/projects/talk/review/{task.public_id}/")
+    manager.get_by_role("button", name="False alarm: back to the queue").click()
     expect(manager.get_by_text("back in the queue")).to_be_visible()
     task.refresh_from_db()
     assert task.state == Task.State.OPEN

@@ -191,14 +191,6 @@ def test_of_one_name_the_newest_is_shown_with_the_model(project: Project, carol:
     assert "slices" not in model_row["evaluations"]["validation"]
 
 
-def test_the_page_of_a_model_leads_to_the_comparison(project: Project, admin_client: Client) -> None:
-    model = make_model(project, 1)
-    make_evaluation(model, name="rb2", metrics=benchmark_metrics(0.5))
-    text = admin_client.get(f"/admin/rewards/rewardmodel/{model.pk}/change/").content.decode()
-    assert "/projects/talk/comparison/" in text
-    assert "Rb2" not in text
-
-
 def test_a_run_keeps_what_it_found_of_the_champion_too(project: Project, settings: Any, tmp_path: Path) -> None:
     settings.ARTIFACTS = tmp_path
     champion, run = make_model(project, 1, is_champion=True), make_run(project, metrics={"candidate": {"rmse": 0.8}})

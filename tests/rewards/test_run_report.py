@@ -1,6 +1,5 @@
 """What the page of a run tells people."""
 
-import json
 from typing import Any
 
 import pytest
@@ -182,20 +181,6 @@ def test_it_counts_the_prompts_that_are_held_out() -> None:
     prompts = {"train_prompts": 30, "validation_prompts": 10}
     assert breakable(run_report.held_out({"counts": counts | prompts})) == "Held out: 10 of 40 prompts (25 %)."
     assert run_report.held_out({}) == ""
-
-
-def test_each_stage_has_lines_of_its_own() -> None:
-    events = [
-        {"stage": "regression", "step": 1, "loss": 2.0},
-        {"stage": "regression", "step": 1, "validation_loss": 1.5},
-        {"stage": "preference", "step": 2, "loss": 0.7},
-    ]
-    lines = json.loads(run_report.losses(events))["datasets"]
-    assert [(line["label"], line["data"]) for line in lines] == [
-        ("regression: training loss", [{"x": 1, "y": 2.0}]),
-        ("regression: loss on the dev part", [{"x": 1, "y": 1.5}]),
-        ("preference: training loss", [{"x": 2, "y": 0.7}]),
-    ]
 
 
 ALIKE = {"pairs": 20, "same_text": 1, "cut": 12, "hidden": 2, "max_length": 512, "apart_at": 530, "most": 512}

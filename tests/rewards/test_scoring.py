@@ -352,7 +352,6 @@ def test_progress_counts_what_is_to_be_scored(champion: RewardModel, scorer: Fak
 def test_a_manager_sees_how_far_it_is(champion: RewardModel, scorer: FakeScorer, admin_client: Client) -> None:
     make_task(champion.project, responses=3)
     ScoringPass.objects.create(reward_model=champion, began_at=NOW, error="OSError: no space")
-    for page in (f"/admin/rewards/rewardmodel/{champion.pk}/change/", "/admin/"):
-        shown = admin_client.get(page).content.decode()
-        assert "about 0 % are done" in shown
-        assert "OSError: no space" in shown
+    shown = admin_client.get(f"/projects/{champion.project.slug}/models/{champion.pk}/").content.decode()
+    assert "about 0 % are done" in shown
+    assert "OSError: no space" in shown

@@ -6,8 +6,8 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.test import RequestFactory
 
-from annotator.models import AuditEntry, Project, Task, User
-from tests.builders import make_task, make_user
+from annotator.models import User
+from tests.builders import make_user
 from tests.conftest import Cast
 
 
@@ -21,15 +21,6 @@ def save(row: Any, by: User, **changes: Any) -> None:
     form = form_class(sent, instance=row)
     assert form.is_valid(), form.errors
     page.save_model(request, form.save(commit=False), form, change=True)
-
-
-def test_a_tasks_counters_stay_as_they_are_by_now(project: Project, cast: Cast) -> None:
-    task = make_task(project)
-    Task.objects.update(open_slots=1)
-    save(task, make_user("root", is_superuser=True, is_staff=True), priority=7)
-    task.refresh_from_db()
-    assert (task.priority, task.open_slots) == (7, 1)
-    assert AuditEntry.objects.get(action="task.changed").details == {"changed": {"priority": [0, 7]}}
 
 
 def test_a_password_stays_as_it_is_by_now(cast: Cast) -> None:

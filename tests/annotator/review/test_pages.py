@@ -10,7 +10,6 @@ from annotator import annotation
 from annotator.annotation import Submission
 from annotator.models import (
     Adjudication,
-    Annotation,
     Assignment,
     Exclusion,
     Label,
@@ -190,24 +189,6 @@ def test_all_ratings_stand_side_by_side_without_names_and_models(
     assert said.count("Because of the second line.") == 3
     for secret in ("model-0", "alice", *(pseudonym(user, dropped.project) for user in cast.annotators)):
         assert secret not in said
-
-
-def test_staff_who_manage_go_from_here_to_the_admin_and_back(client: Client, cast: Cast, dropped: Task) -> None:
-    there = f"/admin/annotator/task/{dropped.pk}/change/"
-    assert there not in client.get(page_of(dropped)).content.decode()
-    User.objects.filter(pk=cast.carol.pk).update(is_staff=True)
-    client.force_login(cast.carol)
-    assert there in client.get(page_of(dropped)).content.decode()
-    rated = Annotation.objects.earliest("pk")
-    for address in (there, f"/admin/annotator/annotation/{rated.pk}/change/"):
-        assert f'href="{page_of(dropped)}"' in client.get(address).content.decode()
-
-
-def test_a_gold_tasks_page_leads_to_no_review(project: Project, cast: Cast, client: Client) -> None:
-    User.objects.filter(pk=cast.carol.pk).update(is_staff=True)
-    client.force_login(cast.carol)
-    gold = make_gold(project)
-    assert page_of(gold) not in client.get(f"/admin/annotator/task/{gold.pk}/change/").content.decode()
 
 
 def test_nothing_is_chosen_beforehand(client: Client, dropped: Task) -> None:

@@ -225,8 +225,8 @@ def greeting(started: Services, var_dir: Path, address: str, logins: Sequence[st
     lines = [
         "",
         "Rewardloop is ready.",
-        f"  annotate   {address}/",
-        f"  manage     {address}/admin/",
+        f"  work       {address}/",
+        f"  administer {address}/admin/",
         f"  REST       {address}/api/v1/docs/",
         *(f"  {line}" for line in logins),
         f"  state      {var_dir} (logs in logs/)",

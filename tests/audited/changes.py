@@ -81,6 +81,7 @@ LEAVES_NONE = {
     "page send-test-mail",
     # Leads to a page that changes something, or computes from what is there.
     "command agreement",
+    "command migrate",
     "command quality",
     "command verify_audit",
     "command verify_model",

@@ -142,5 +142,5 @@ def test_who_is_paused_is_told_and_so_is_the_manager(open_page: Open, talk: Proj
         expect(page.locator("#work").get_by_text("Saved at")).to_be_visible()
     expect(page.get_by_text("You are paused in this project")).to_be_visible()
     manager = open_page(make_person(talk, "carol", role="manager"))
-    manager.goto("/admin/")
-    expect(manager.get_by_text("paused since")).to_be_visible()
+    manager.goto("/projects/talk/people/?state=paused")
+    expect(manager.locator("table").get_by_role("link", name="alice")).to_be_visible()

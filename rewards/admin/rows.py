@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 from annotator.admin import FoundByTask, ManagedOnly, OfManagedProjects
 from annotator.admin.rows import page_of_task
 from annotator.templatetags.scales import level
+from rewards import reasons
 from rewards.models import Policy, RewardModel, Score, Snapshot, TrainingRun
 
 admin.site.index_title = _("Overview")
@@ -30,13 +31,17 @@ class SnapshotAdmin(OfManagedProjects):
 
 @admin.register(TrainingRun)
 class TrainingRunAdmin(OfManagedProjects):
-    list_display = ["id", "project", "kind", "state", "reason", "attempt", "created_at", "finished_at"]
+    list_display = ["id", "project", "kind", "state", "why", "attempt", "created_at", "finished_at"]
     details = ["snapshot", "requested_by", "config_hash", "seed", "code_version", "worker"]
     list_filter = ["kind", "state", ("project", ManagedOnly)]
     list_select_related = ["project"]
 
     def page_of(self, row: Any) -> str:
         return reverse("run", args=[row.project.slug, row.pk])
+
+    @admin.display(description=_("reason"))
+    def why(self, run: TrainingRun) -> str:
+        return reasons.in_words(run.reason)
 
 
 @admin.register(Score)

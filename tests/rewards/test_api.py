@@ -1,6 +1,6 @@
 """Snapshots, training runs, reward models and scores over REST."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +14,7 @@ from annotator.accounts import tokens
 from annotator.background import heartbeats
 from annotator.models import Project, Response, Role, User
 from rewards.models import Evaluation, RewardModel, RunState, Score, ScoringJob, Snapshot, SnapshotJob, TrainingRun
+from rewards.reasons import coded
 from rewards.scoring import MOST_ITEMS
 from rewards.snapshots import jobs
 from tests.builders import ATTRIBUTES, imported, label_row, make_member, make_project, make_task, make_user
@@ -224,6 +225,14 @@ def test_the_project_s_settings_are_checked_too(carol: APIClient, project: Proje
     answer = carol.patch("/api/v1/projects/talk/", {"training_config": {"epoch": 3}})
     assert told(answer) == (400, "invalid")
     assert "unknown keys in the configuration: epoch" in answer.json()["detail"]
+
+
+def test_reasons_are_answered_in_english(carol: APIClient, project: Project, german: Mapping[str, str]) -> None:
+    run = make_run(project, verdict={"promote": False, "reason": coded("all_the_same")})
+    TrainingRun.objects.update(reason=coded("failed_before", run="3"))
+    answer = carol.get(f"/api/v1/training-runs/{run.pk}/", headers=dict(german)).json()
+    assert answer["reason"] == "run 3 again, which failed"
+    assert answer["verdict"] == {"promote": False, "reason": "It gives every response the same scores."}
 
 
 @pytest.mark.parametrize("fields", [{"reason": "x" * 201}, {"reason": ""}, {"raeson": "typed"}])

@@ -1,19 +1,19 @@
 """Checks that a rating answers everything that its project asks, on its scale."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from django.utils.translation import gettext as _
 
 from annotator.annotation.content import ResponseRating, Submission
 from annotator.annotation.cuts import Cuts
-from annotator.annotation.segment_checks import MOST_NAMED, segment_errors
-from annotator.db.storable_text import check_written, shown_name
-from annotator.limits import LONGEST_EDIT, LONGEST_JUSTIFICATION, LONGEST_WRITTEN
-from annotator.models import FEWEST_RANKED, LONGEST_ACTIVE_SECONDS, PREFERENCES, TIE, Project
+from annotator.db.storable_text import check_written, fault_in, shown_name
+from annotator.limits import LONGEST_EDIT, LONGEST_JUSTIFICATION, LONGEST_NOTE, LONGEST_WRITTEN, MOST_COMMENTS
+from annotator.models import FEWEST_RANKED, LONGEST_ACTIVE_SECONDS, PREFERENCES, TIE, Attribute, Project
 from annotator.models.public_ids import response_number
 from annotator.projects import languages
 from annotator.refusals import Refusal
+from annotator.segmenting import Range
 
 Errors = dict[str, list[str]]
 
@@ -239,3 +239,74 @@ def _seconds_errors(seconds: float | None) -> list[str]:
     if seconds is None or 0 <= seconds <= LONGEST_ACTIVE_SECONDS:
         return []
     return [_("the active seconds must be between 0 and %(most)s") % {"most": LONGEST_ACTIVE_SECONDS}]
+
+
+# Segments ----------------------------------------------------------------------------------------------------
+
+
+MOST_NAMED = 5
+"""Mistakes of one kind that an answer lists: it need not be as long as what was sent."""
+
+
+def segment_errors(rating: ResponseRating, aspects: Sequence[Attribute], cut: Sequence[Range]) -> list[str]:
+    """Returns what is wrong with the scores and comments of one response, whose segments are `cut`."""
+    if not aspects:
+        asks = _("this project rates whole responses: leave out the segments")
+        return [asks] if rating.segments or rating.cut or rating.comments else []
+    errors = [*_score_errors(rating.segments, aspects, len(cut)), *_comment_errors(rating, cut)]
+    return errors[:MOST_NAMED]
+
+
+def _score_errors(segments: Sequence[Mapping[str, int | None]], aspects: Sequence[Attribute], count: int) -> list[str]:
+    if len(segments) != count:
+        text = _("it has %(count)s segments, and %(rated)s are rated: rate each by its index from 0")
+        return [text % {"count": count, "rated": len(segments)}]
+    highest = {aspect.key: len(aspect.levels) - 1 for aspect in aspects}
+    names = {aspect.key: aspect.shown_name for aspect in aspects}
+    errors: list[str] = []
+    for number, scores in enumerate(segments, 1):
+        if scores.keys() != highest.keys():
+            errors += _unlike(scores, names, number)
+        errors += [
+            _(
+                "segment %(number)s, %(key)s is %(score)r: it must be a whole number from 0 to %(highest)s, or null "
+                "where it does not apply"
+            )
+            % {"number": number, "key": key, "score": score, "highest": highest[key]}
+            for key, score in scores.items()
+            # Not isinstance: True and False are ints as well.
+            if key in highest and score is not None and (type(score) is not int or not 0 <= score <= highest[key])
+        ]
+        if len(errors) >= MOST_NAMED:
+            break
+    return errors
+
+
+def _unlike(scores: Mapping[str, int | None], names: Mapping[str, str], number: int) -> Iterator[str]:
+    for key in names.keys() - scores.keys():
+        yield _("segment %(number)s: %(question)s has no answer") % {"number": number, "question": names[key]}
+    for key in scores.keys() - names.keys():
+        text = _("segment %(number)s: %(key)s is not an attribute of segments in this project")
+        yield text % {"number": number, "key": shown_name(key)}
+
+
+def _comment_errors(rating: ResponseRating, cut: Sequence[Range]) -> list[str]:
+    if len(rating.comments) > MOST_COMMENTS:
+        return [_("it has %(count)s comments, and at most %(most)s are stored") % _numbers(rating)]
+    length = cut[-1].end if cut else 0
+    errors = []
+    for number, (start, end, text) in enumerate(rating.comments, 1):
+        if not 0 <= start < end <= length:
+            place = _("comment %(number)s is on characters %(start)s to %(end)s of a text that has %(length)s")
+            errors.append(place % {"number": number, "start": start, "end": end, "length": length})
+        if not text.strip() or len(text) > LONGEST_NOTE:
+            words = _("comment %(number)s is empty, or has more than %(most)s characters")
+            errors.append(words % {"number": number, "most": LONGEST_NOTE})
+        elif fault := fault_in(text):
+            holds = _("comment %(number)s holds %(what)s, which cannot be stored")
+            errors.append(holds % {"number": number, "what": _(fault.what)})
+    return errors
+
+
+def _numbers(rating: ResponseRating) -> dict[str, int]:
+    return {"count": len(rating.comments), "most": MOST_COMMENTS}

@@ -26,10 +26,10 @@ from annotator.review.rating_sheets import Rater, Reviewed, reviewed
 from annotator.review.timelines import Event, timeline
 from annotator.search.criteria import GivenReward, champion_scores
 from annotator.templatetags.scales import level
-from annotator.views.rating_sheets import (
+from annotator.views.rating_texts import (
+    comparison_text,
     imported_feedback,
     preference_text,
-    ranking_text,
     unlikely_scores,
     written_answers,
 )
@@ -136,19 +136,14 @@ def _rater(rater: Rater, shown: Reviewed, naming: Naming, people: Mapping[int, U
     return {
         "rater": rater,
         "name": naming(people.get(assignment.annotator_id) or assignment.annotator),
-        "preference": _comparison(rater.annotation, shown),
+        "preference": comparison_text(rater.annotation, shown),
         "written": written_answers(rater, shown),
     }
 
 
 def _comparison_in_force(shown: Reviewed, task: Task) -> str:
     stated = preference_text(preferences_stated([task.pk]).get(task.pk))
-    return stated or (_comparison(shown.adjudication, shown) if shown.adjudication else "")
-
-
-def _comparison(rating: Any, shown: Reviewed) -> str:
-    responses = [sheet.response.pk for sheet in shown.sheets]
-    return preference_text(rating.preference) or ranking_text(rating.ranking, responses)
+    return stated or comparison_text(shown.adjudication, shown)
 
 
 # The timeline ----------------------------------------------------------------------------------------------

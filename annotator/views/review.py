@@ -26,7 +26,7 @@ from annotator.forms.review import (
 )
 from annotator.forms.segment_cells import by_cell
 from annotator.forms.segments import review_tables
-from annotator.models import Adjudication, Annotation, Assignment, Label, Project, Pseudonym, Task, User, Verdict
+from annotator.models import Annotation, Assignment, Label, Project, Pseudonym, Task, User, Verdict
 from annotator.pii.highlights import marks_of
 from annotator.projects.pseudonyms import Naming
 from annotator.refusals import Refusal
@@ -48,7 +48,8 @@ from annotator.review.queue import (
 from annotator.review.rating_sheets import Reviewed, is_about_personal_information, reviewed
 from annotator.review.verdicts import latest_verdicts
 from annotator.templatetags.scales import level
-from annotator.views.rating_sheets import (
+from annotator.views.rating_texts import (
+    comparison_text,
     imported_feedback,
     preference_text,
     ranking_text,
@@ -195,7 +196,7 @@ def _page(request: HttpRequest, ratings: Reviewed, form: AdjudicationForm) -> di
         "raters": [
             {
                 "rater": rater,
-                "preference": _comparison(rater.annotation, ratings),
+                "preference": comparison_text(rater.annotation, ratings),
                 "written": written_answers(rater, ratings),
                 "mine": rater.annotation.assignment.annotator_id == reviewer.pk,
             }
@@ -204,19 +205,13 @@ def _page(request: HttpRequest, ratings: Reviewed, form: AdjudicationForm) -> di
         "imported_feedback": imported_feedback(ratings),
         "form": form,
         "refused": refused,
-        "settled_preference": _comparison(ratings.adjudication, ratings) if ratings.adjudication else "",
+        "settled_preference": comparison_text(ratings.adjudication, ratings),
         "next_url": _address(request, "review-task", task.project.slug, following.pk) if following else "",
         "queue_url": _address(request, "review", task.project.slug),
         "because": _kind(request),
         "personal": bool(ratings.set_aside) and is_about_personal_information(task, ratings.set_aside),
         "manages": access.manages(reviewer, task.project),
     }
-
-
-def _comparison(rating: Annotation | Adjudication, ratings: Reviewed) -> str:
-    """Returns in words the preference between two responses, or the ranking of more."""
-    responses = [sheet.response.pk for sheet in ratings.sheets]
-    return preference_text(rating.preference) or ranking_text(rating.ranking, responses)
 
 
 @require_POST

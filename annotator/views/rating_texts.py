@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from annotator.consensus.rankings import Ranking
 from annotator.forms.rating import PREFERENCE_TEXTS
 from annotator.importing.kept_feedback import by_raters, texts_of
-from annotator.models import Origin
+from annotator.models import Adjudication, Annotation, Origin
 from annotator.review.rating_sheets import Rater, Reviewed
 from annotator.templatetags.scales import level
 
@@ -41,6 +41,15 @@ def ranking_text(ranking: Ranking | None, responses: Sequence[int]) -> str:
 def preference_text(preference: int | None) -> str:
     """Returns a stored preference in words, relative to the responses' positions: A is the first."""
     return "" if preference is None else str(PREFERENCE_TEXTS[preference])
+
+
+def comparison_text(rating: Annotation | Adjudication | None, ratings: Reviewed) -> str:
+    """Returns in words the preference between two responses, or the ranking of more; empty for None."""
+    if rating is None:
+        return ""
+    return preference_text(rating.preference) or ranking_text(
+        rating.ranking, [sheet.response.pk for sheet in ratings.sheets]
+    )
 
 
 def written_answers(rater: Rater, ratings: Reviewed) -> list[dict[str, str]]:

@@ -1,19 +1,6 @@
 """The base class of refusals. Each door turns a Refusal into its own answer: an HTTP error, a message or an exit code.
 
-Each refusal stands beside the function that raises it; these are some, by package:
-
-Refusal
-    assignment.NotLeased, assignment.NotAtWork, annotation.Refused, annotation.IncompleteRating, annotation.TooMany
-    annotation.drafts.DraftTooLarge, gold.qualification.NoTriesLeft, exporting.rows.UnknownExport
-    review: verdicts.CommentNeeded, blindness.OwnWork, blindness.StillRating
-    importing: expansion_limits.UnreadableFile, withdrawal.AlreadyRated, batches.TakenBack
-    pii: quotations.NotInTheText, quotations.MarksWithoutReason, redaction.CannotRedact
-    releases: folder.ChecksFailed, jobs.NoFiles, particulars.UnusableParticulars
-    projects: members.RefusedName, deletion.NotConfirmed, archive.Archived
-    accounts: logins.TooManyFailures, tokens.UnusableToken, call_limits.TooManyCalls
-    db.storable_text.UnstorableText, web.query_parameters.BadParameter, background.heartbeats.NoWorker
-    storage: disk_space.DiskNearlyFull, artifacts.ForeignArtifacts, hub.HubRefused
-    rewards: runs.AlreadyRunning, snapshots.NotEnoughLabels, scoring.NoChampion
+A subclass is only for what somebody catches by its name; every other refusal is a Refusal with a code of its own.
 """
 
 from collections.abc import Mapping
@@ -26,3 +13,7 @@ class Refusal(Exception):
     code = "refused"
     errors: Mapping[str, list[str]] = {}
     headers: Mapping[str, str] = {}
+
+    def __init__(self, *text: object, code: str = "", status: int = 0) -> None:
+        super().__init__(*text)
+        self.code, self.status = code or self.code, status or self.status

@@ -10,12 +10,6 @@ from rewards import promotion, reasons, run_report, scoring
 from rewards.models import RewardModel
 
 
-class ConfirmationNeeded(Refusal):
-    """The gate did not promote the model, and the caller has not confirmed that it is wanted all the same."""
-
-    code = "confirmation_needed"
-
-
 @dataclass(frozen=True)
 class Promoted:
     """The new champion; `scores_wait` says why its scores come later, and is empty where scoring has started."""
@@ -28,13 +22,13 @@ def promote(model: RewardModel, *, confirmed: bool, now: datetime) -> Promoted:
     """Makes the model the champion and sends it over its project's responses. Promoting a former champion rolls back.
 
     Raises:
-        ConfirmationNeeded: the gate turned it down, it has never been in use, and nobody has confirmed.
+        Refusal: the gate turned it down, it has never been in use, and nobody has confirmed.
         FilesErased: there is nothing left to score with.
     """
     words = against(model)
     if words and not confirmed:
         text = _("%(model)s was not promoted by its run. %(reason)s Confirm to make it the champion anyway.")
-        raise ConfirmationNeeded(text % {"model": model, "reason": words})
+        raise Refusal(text % {"model": model, "reason": words}, code="confirmation_needed")
     promotion.promote(model, now=now, overruled=reasons.in_english(model.run.verdict["reason"]) if words else "")
     try:
         scoring.start(model, now=now)

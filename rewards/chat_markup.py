@@ -52,15 +52,8 @@ _SYSTEM = re.compile(r"^\s*<<SYS>>\n?(.*?)\n?<</SYS>>", re.DOTALL)
 _NAMED = re.compile(r"^[^\S\n]*(Human|User|Assistant|System): ?", re.MULTILINE)
 
 
-class NotItsPrompt(Refusal):
-    """A query does not hold the prompt that came with it, so nobody can tell where the response begins."""
-
-    status = 400
-    code = "not_its_prompt"
-
-
 def item_of(query: str, prompt: str) -> dict[str, object]:
-    """Returns {conversation, response} of a query, which is prompt + response as one text; raises NotItsPrompt."""
+    """Returns {conversation, response} of a query, which is prompt + response as one text; raises Refusal."""
     turns = conversation_of(prompt)
     response = _without_ending(_after(query, prompt))
     if turns[-1]["role"] == "assistant" and len(turns) > 1:
@@ -86,7 +79,11 @@ def _after(query: str, prompt: str) -> str:
         _, mark, after = query.partition(known)
         if mark and known:
             return after
-    raise NotItsPrompt("A query must begin with its prompt. The text after the prompt is the response.")
+    raise Refusal(
+        "A query must begin with its prompt. The text after the prompt is the response.",
+        code="not_its_prompt",
+        status=400,
+    )
 
 
 def _turn(role: str, content: str) -> dict[str, str]:

@@ -23,18 +23,6 @@ from annotator.storage import artifacts
 from rewards.models import EvaluationJob, OwnerlessFolder, RewardModel, RunState, Snapshot, TrainingRun
 
 
-class NothingToErase(Refusal):
-    """The snapshot holds nothing that was redacted or deleted, or has been erased already."""
-
-    code = "nothing_to_erase"
-
-
-class StillNeeded(Refusal):
-    """The champion has learnt from the snapshot, or a run works on it."""
-
-    code = "still_needed"
-
-
 class NotRemoved(Refusal):
     """Some files could not be removed; until they are, the snapshot does not count as erased."""
 
@@ -49,7 +37,7 @@ def erase(snapshot: Snapshot, *, now: datetime) -> Snapshot:
     what could not be removed.
 
     Raises:
-        NothingToErase, StillNeeded: there is nothing to forget, or the files are in use.
+        Refusal: there is nothing to forget, or the files are in use.
         ForeignArtifacts: the files are not where this process would look for them.
         NotRemoved: some files could not be removed.
     """
@@ -84,18 +72,24 @@ def _finish(snapshot: Snapshot, *, now: datetime) -> None:
 
 def _check(snapshot: Snapshot) -> None:
     if snapshot.erased_at:
-        raise NothingToErase(_("This snapshot has been erased already."))
+        raise Refusal(_("This snapshot has been erased already."), code="nothing_to_erase")
     if not snapshot.marked_at:
-        raise NothingToErase(
-            _("No task of this snapshot has been redacted or deleted since it was taken, so there is nothing to erase.")
+        raise Refusal(
+            _(
+                "No task of this snapshot has been redacted or deleted since it was taken, so there is nothing to "
+                "erase."
+            ),
+            code="nothing_to_erase",
         )
     champion = RewardModel.objects.filter(run__snapshot=snapshot, is_champion=True).first()
     if champion:
         text = _("Version %(version)s, the champion, learnt from it. Promote another model first.")
-        raise StillNeeded(text % {"version": champion.version})
+        raise Refusal(text % {"version": champion.version}, code="still_needed")
     run = TrainingRun.objects.active().filter(snapshot=snapshot).first()
     if run:
-        raise StillNeeded(_("Run %(run)s is using it. Wait until the run ends, or cancel it.") % {"run": run.pk})
+        raise Refusal(
+            _("Run %(run)s is using it. Wait until the run ends, or cancel it.") % {"run": run.pk}, code="still_needed"
+        )
 
 
 def _folders(snapshot: Snapshot) -> Iterator[Path]:

@@ -30,12 +30,6 @@ class EvaluationFailed(Refusal):
     code = "evaluation_failed"
 
 
-class BelongsToRun(Refusal):
-    """The evaluation is a run's own, by which its model was promoted or rejected."""
-
-    code = "belongs_to_run"
-
-
 def evaluate(model: RewardModel, data: str, *, name: str = "") -> Evaluation:
     """Evaluates the model on `data`, a path or `hub:NAME@SPLIT`, and stores the metrics.
 
@@ -75,12 +69,12 @@ def delete(evaluation: Evaluation) -> None:
     """Deletes an evaluation that somebody asked for.
 
     Raises:
-        BelongsToRun: a run judged its model by it.
+        Refusal: a run judged its model by it.
     """
     model = evaluation.reward_model
     if is_of_a_run(evaluation):
         text = _("A run judged version %(version)s by this evaluation, so it is kept as long as the model is.")
-        raise BelongsToRun(text % {"version": model.version})
+        raise Refusal(text % {"version": model.version}, code="belongs_to_run")
     evaluation.delete()
     details = {"name": evaluation.name, "data": evaluation.data_hash}
     audit.record("evaluation.deleted", f"model version {model.version}", project=model.project, **details)

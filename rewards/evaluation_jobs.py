@@ -37,18 +37,6 @@ SURELY_FORGOTTEN_AFTER = timedelta(hours=1)
 _CHUNK = 1 << 20
 
 
-class TooManyJobs(Refusal):
-    """The project has as many unfinished evaluation jobs as it may have."""
-
-    code = "too_many_jobs"
-
-
-class ModelErased(Refusal):
-    """The model's files are gone, so it cannot be judged."""
-
-    code = "model_erased"
-
-
 class EmptyFile(Refusal):
     """The file holds nothing."""
 
@@ -68,8 +56,8 @@ def request(model: RewardModel, file: IO[bytes], *, file_name: str, name: str, b
     """Keeps the file and queues the job; `name` is what the evaluation is called, by default the file's name.
 
     Raises:
-        Archived, ModelErased, TooManyJobs, EmptyFile: the model cannot be judged by this file.
-        NoWorker: nobody listens to the queue `train`.
+        Refusal, EmptyFile: the model cannot be judged by this file.
+        Refusal: nobody listens to the queue `train`.
         DiskNearlyFull, ForeignArtifacts: there is no room for the file, or the folder is not this installation's.
     """
     require_in_use(model.project)
@@ -94,10 +82,10 @@ def request(model: RewardModel, file: IO[bytes], *, file_name: str, name: str, b
 def _require_usable(model: RewardModel) -> None:
     if model.is_erased():
         text = _("The files of version %(version)s were erased, because it learnt from erased texts.")
-        raise ModelErased(text % {"version": model.version})
+        raise Refusal(text % {"version": model.version}, code="model_erased")
     if EvaluationJob.objects.active().filter(reward_model__project=model.project_id).count() >= MOST_WAITING:
         text = _("%(number)s evaluations are under way or waiting. Wait for them, or remove some.")
-        raise TooManyJobs(text % {"number": MOST_WAITING})
+        raise Refusal(text % {"number": MOST_WAITING}, code="too_many_jobs")
 
 
 def _keep(file: IO[bytes], job: EvaluationJob) -> None:

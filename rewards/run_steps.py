@@ -75,7 +75,7 @@ def new_snapshot(run: TrainingRun, *, refuse_repetition: Callable[[TrainingRun, 
     """Takes a snapshot for the run, with a heartbeat at each of its steps.
 
     Raises:
-        NotEnoughLabels, DiskNearlyFull: there is none to be taken.
+        Refusal, DiskNearlyFull: there is none to be taken.
         NothingNew: `refuse_repetition` refuses it.
         PutDown, LostRun: the run goes on later, or belongs to another attempt.
     """

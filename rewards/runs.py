@@ -39,30 +39,6 @@ SURELY_FORGOTTEN_AFTER = timedelta(hours=1)
 LEARNING = Path(__file__).parent / "learning"
 
 
-class AlreadyRunning(Refusal):
-    """The project has a run under way; one at a time."""
-
-    code = "already_running"
-
-
-class NotActive(Refusal):
-    """The run has ended, so it cannot be cancelled."""
-
-    code = "not_active"
-
-
-class NotEnded(Refusal):
-    """The run has neither failed nor been cancelled, so it is not tried again."""
-
-    code = "not_ended"
-
-
-class NothingToDecide(Refusal):
-    """The run does not wait for anybody's decision."""
-
-    code = "nothing_to_decide"
-
-
 class NothingNew(Refusal):
     """A model has learnt from the same labels with the same settings."""
 
@@ -85,8 +61,8 @@ def request(project: Project, *, reason: Reason, by: User | None = None, config:
     """Queues a run and sends it to the workers.
 
     Raises:
-        NoWorker: nobody listens to the queue `train`.
-        Archived, AlreadyRunning, UnusableConfig, NotEnoughLabels, DiskNearlyFull: the run cannot be started.
+        Refusal: nobody listens to the queue `train`.
+        UnusableConfig, Refusal, DiskNearlyFull: the run cannot be started.
     """
     require_in_use(project)
     settled = run_settings.settled(project, dict(config))
@@ -164,12 +140,13 @@ def retry(run: TrainingRun, *, by: User) -> TrainingRun:
     """Queues a run like one that failed or was cancelled: with its settings, and with its snapshot if that may be used.
 
     Raises:
-        NotEnded: the run has neither failed nor been cancelled.
-        NoWorker, AlreadyRunning, UnusableConfig, DiskNearlyFull: the new run cannot be started.
+        Refusal: the run has neither failed nor been cancelled.
+        Refusal, UnusableConfig, DiskNearlyFull: the new run cannot be started.
     """
     if run.state not in (RunState.FAILED, RunState.CANCELLED):
-        raise NotEnded(
-            _("Run %(run)s is in the state “%(state)s”. Only a failed or cancelled run can be retried.") % _state(run)
+        raise Refusal(
+            _("Run %(run)s is in the state “%(state)s”. Only a failed or cancelled run can be retried.") % _state(run),
+            code="not_ended",
         )
     again = TrainingRun(project=run.project, kind=run.kind, requested_by=by, config=run.config)
     again.reason = coded("failed_before" if run.state == RunState.FAILED else "cancelled_before", run=str(run.pk))
@@ -188,7 +165,7 @@ def queue(run: TrainingRun, **details: audit.JSON) -> TrainingRun:
     """Stores a run of any kind and sends it to the workers; the details go into the audit.
 
     Raises:
-        NoWorker, Archived, AlreadyRunning, UnusableConfig, DiskNearlyFull: the run cannot be started.
+        Refusal, UnusableConfig, DiskNearlyFull: the run cannot be started.
     """
     require_in_use(run.project)
     heartbeats.require("train")
@@ -202,7 +179,7 @@ def queue(run: TrainingRun, **details: audit.JSON) -> TrainingRun:
             audit.record("run.requested", f"run {run.pk}", project=run.project, reason=reason, **details)
     except IntegrityError as twice:
         active = TrainingRun.objects.active().filter(project=run.project).first()
-        raise AlreadyRunning(_why_not_now(active)) from twice
+        raise Refusal(_why_not_now(active), code="already_running") from twice
     send(run)
     return run
 
@@ -363,12 +340,12 @@ def cancel(run: TrainingRun, *, now: datetime) -> None:
     """Ends an active run; its worker notices at the next heartbeat and stops the trainer.
 
     Raises:
-        NotActive: the run has ended already.
+        Refusal: the run has ended already.
     """
     active = TrainingRun.objects.active().filter(pk=run.pk)
     if not active.update(state=RunState.CANCELLED, finished_at=now):
         run.refresh_from_db(fields=["state"])
-        raise NotActive(_("Run %(run)s has already ended. Its state is “%(state)s”.") % _state(run))
+        raise Refusal(_("Run %(run)s has already ended. Its state is “%(state)s”.") % _state(run), code="not_active")
     announcements.run_ended(run, RunState.CANCELLED)
     audit.record("run.cancelled", f"run {run.pk}", project=run.project)
 
@@ -378,12 +355,15 @@ def reject(run: TrainingRun, *, now: datetime) -> None:
     """Turns down a model that waits for a manager's decision; `promotion.promote` accepts it.
 
     Raises:
-        NothingToDecide: the run does not wait for a decision.
+        Refusal: the run does not wait for a decision.
     """
     waiting = TrainingRun.objects.waiting().filter(pk=run.pk)
     if not waiting.update(state=RunState.REJECTED, finished_at=now):
         run.refresh_from_db(fields=["state"])
-        raise NothingToDecide(_("Run %(run)s is not waiting for a decision. Its state is “%(state)s”.") % _state(run))
+        raise Refusal(
+            _("Run %(run)s is not waiting for a decision. Its state is “%(state)s”.") % _state(run),
+            code="nothing_to_decide",
+        )
     announcements.run_ended(run, RunState.REJECTED)
     audit.record("run.rejected", f"run {run.pk}", project=run.project)
 

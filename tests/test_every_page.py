@@ -718,7 +718,12 @@ def test_rest_finds_no_row_of_another_project_under_ones_own_slug(readers: dict[
     }
     # An invitation of the other project may have the number of a webhook of this one.
     of_webhooks = {**known, "pk": mixed.rows["webhook_pk"]}
-    rows = {name: of_webhooks if "webhook" in place else known for name, place, _ in patterns(get_resolver())}
+    # An import of the other project may have the number of an export of this one.
+    of_exports = {**known, "job_id": mixed.rows["export_job"]}
+    rows = {
+        name: of_webhooks if "webhook" in place else of_exports if "export-jobs" in place else known
+        for name, place, _ in patterns(get_resolver())
+    }
     views = {
         name: (reverse(name, kwargs={part: rows[name][part] for part in pattern.pattern.converters}), pattern)
         for name, place, pattern in patterns(get_resolver())

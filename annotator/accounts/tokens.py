@@ -16,13 +16,6 @@ from annotator.refusals import Refusal
 USE_NOTED_EVERY = timedelta(hours=1)
 
 
-class UnusableToken(Refusal):
-    """The requested token would do nothing, last too long, or do more than the token with which it is requested."""
-
-    status = 400
-    code = "unusable_token"
-
-
 @transaction.atomic
 def issue(
     user: User, *, name: str = "", scopes: list[str] | None = None, days: int | None = None, by: Token | None = None
@@ -33,20 +26,32 @@ def issue(
     (`by`) has no scope that the other lacks, and ends no later.
 
     Raises:
-        UnusableToken: it would have no scope, last too long, or exceed the scopes of `by`.
+        Refusal: it would have no scope, last too long, or exceed the scopes of `by`.
     """
     wanted = every_scope() if scopes is None else [scope for scope in every_scope() if scope in scopes]
     most = settings.TOKEN_DAYS_MOST
     lifetime = settings.TOKEN_DAYS if days is None else days
     if not wanted or set(scopes or ()) - set(wanted):
-        raise UnusableToken(_("Name at least one scope: %(scopes)s.") % {"scopes": ", ".join(every_scope())})
+        raise Refusal(
+            _("Name at least one scope: %(scopes)s.") % {"scopes": ", ".join(every_scope())},
+            code="unusable_token",
+            status=400,
+        )
     if not 1 <= lifetime <= most:
-        raise UnusableToken(_("A token lasts at least one day and at most %(days)d days.") % {"days": most})
+        raise Refusal(
+            _("A token lasts at least one day and at most %(days)d days.") % {"days": most},
+            code="unusable_token",
+            status=400,
+        )
     expiry = timedelta(days=lifetime)
     # A stolen token must not make one that does more, or outlives it.
     if by is not None:
         if beyond := set(wanted) - set(by.scopes):
-            raise UnusableToken(f"The token that you sent has no scope {' or '.join(sorted(beyond))} to pass on.")
+            raise Refusal(
+                f"The token that you sent has no scope {' or '.join(sorted(beyond))} to pass on.",
+                code="unusable_token",
+                status=400,
+            )
         expiry = min(expiry, by.expiry - timezone.now()) if by.expiry else expiry
     Token.objects.filter(user=user, expiry__lte=timezone.now()).delete()
     row, token = Token.objects.create(user, expiry=expiry, name=name, scopes=wanted)

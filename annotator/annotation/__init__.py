@@ -15,7 +15,6 @@ from annotator.annotation.completeness import (
 from annotator.annotation.content import ResponseRating, Submission
 from annotator.annotation.cuts import (
     Cuts,
-    InUse,
     as_parts,
     change_cuts,
     cuts_of,
@@ -38,14 +37,11 @@ from annotator.annotation.skips import (
     undo_skip,
 )
 from annotator.annotation.submissions import Submitted, by_position, submit, submit_and_claim, submit_own
-from annotator.assignment import NotAtWork
 
 __all__ = [
     "UNDO_FOR",
     "Cuts",
-    "InUse",
     "IncompleteRating",
-    "NotAtWork",
     "Refused",
     "ResponseRating",
     "Submission",

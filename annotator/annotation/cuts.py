@@ -66,12 +66,6 @@ IN_PARTS = "-----"
 """Stands on a line of its own between two segments where a manager edits them as a text."""
 
 
-class InUse(Refusal):
-    """Somebody has rated the task's segments, or is rating them, so these stay as they are."""
-
-    code = "in_use"
-
-
 class RecutMeanwhile(Refusal):
     """Somebody else has changed the segments since the caller read them."""
 
@@ -89,18 +83,25 @@ def change_cuts(
     Raises:
         RecutMeanwhile: a response's segments are no longer those.
         NotAPartition: segments do not divide a response's text, or the task has too many of them.
-        InUse: the task has ratings or labels of its segments, or somebody holds it, or it is a gold task.
+        Refusal: the task has ratings or labels of its segments, or somebody holds it, or it is a gold task.
         Response.DoesNotExist: a response is another task's.
     """
     task = Task.objects.select_for_update().select_related("project").get(pk=task_id)
     # By its experts: a quarantined gold task has another state.
     if ExpertRating.objects.filter(response__task=task).exists():
-        raise InUse(_("This is a gold task, whose segments experts have rated, so these can no longer be changed."))
+        raise Refusal(
+            _("This is a gold task, whose segments experts have rated, so these can no longer be changed."),
+            code="in_use",
+        )
     taken = [Assignment.State.LEASED, Assignment.State.SUBMITTED]
     if task.assignments.filter(state__in=taken).exists():
-        raise InUse(_("Somebody has rated this task or is rating it, so its segments can no longer be changed."))
+        raise Refusal(
+            _("Somebody has rated this task or is rating it, so its segments can no longer be changed."), code="in_use"
+        )
     if Label.objects.filter(response__task=task).exclude(segment_scores=None).exists():
-        raise InUse(_("This task has imported labels of its segments, so these can no longer be changed."))
+        raise Refusal(
+            _("This task has imported labels of its segments, so these can no longer be changed."), code="in_use"
+        )
     for number, given in cuts.items():
         response = task.responses.get(pk=number)
         if seen and number in seen and seen[number] != as_parts(response):

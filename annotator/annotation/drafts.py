@@ -21,24 +21,17 @@ KEPT = timedelta(days=90)
 FORGOTTEN_AT_ONCE = 1_000
 
 
-class DraftTooLarge(Refusal):
-    """The form holds more than any form of this product can."""
-
-    status = 413
-    code = "too_large"
-
-
 def check_draft(form: Mapping[str, object]) -> None:
     """Checks that the form can be stored and is no larger than LARGEST_DRAFT.
 
     Raises:
         UnstorableText: PostgreSQL cannot store one of its texts.
-        DraftTooLarge: it is larger than LARGEST_DRAFT.
+        Refusal: it is larger than LARGEST_DRAFT.
     """
     require_storable_form(form)
     size = sum(len(name.encode()) + len(str(value).encode()) for name, value in form.items())
     if size > LARGEST_DRAFT:
-        raise DraftTooLarge(_("The form is too large to save. Shorten what you wrote."))
+        raise Refusal(_("The form is too large to save. Shorten what you wrote."), code="too_large", status=413)
 
 
 @in_transaction
@@ -52,8 +45,8 @@ def save_draft(
     dropped, because its content is stored already.
 
     Raises:
-        UnstorableText, DraftTooLarge: the form cannot be kept as it is.
-        NotAtWork: the annotator is excluded or paused, and does not hold the task.
+        UnstorableText, Refusal: the form cannot be kept as it is.
+        Refusal: the annotator is excluded or paused, and does not hold the task.
         Refused: the rating that was submitted can no longer be changed.
     """
     check_draft(form)

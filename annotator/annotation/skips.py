@@ -46,7 +46,7 @@ def skip(
 
     Raises:
         Refused: it has been rated already, and the reason is another than PII.
-        NotAtWork: the annotator is excluded or paused, and does not hold the task.
+        Refusal: the annotator is excluded or paused, and does not hold the task.
         TooMany: they have skipped, or set aside, too many tasks.
         NotInTheText, MarksWithoutReason (both of pii.quotations): the marks do not fit the texts or the reason.
     """
@@ -108,7 +108,7 @@ def undo_skip(assignment_id: int, *, now: datetime) -> Assignment:
 
     Raises:
         Refused: it is too late, the skip withdrew a rating, or others have the task or have set it aside by now.
-        NotAtWork: the annotator is excluded or paused.
+        Refusal: the annotator is excluded or paused.
     """
     assignment = locked(assignment_id)
     task, skipped = assignment.task, assignment.skips.order_by("created_at", "pk").last()
@@ -135,7 +135,7 @@ def undo_report(assignment_id: int, *, now: datetime) -> Assignment:
 
     Raises:
         Refused: it is too late, a manager has decided, or others have the task or have set it aside by now.
-        NotAtWork: the annotator is excluded or paused.
+        Refusal: the annotator is excluded or paused.
     """
     assignment = locked(assignment_id)
     task, reported = assignment.task, assignment.reports.filter(decision="").first()
@@ -186,7 +186,7 @@ def report(assignment_id: int, *, category: str, note: str = "", now: datetime) 
     A second report of the annotator replaces the first one while that is undecided.
 
     Raises:
-        NotAtWork: the annotator is excluded or paused, and does not hold the task.
+        Refusal: the annotator is excluded or paused, and does not hold the task.
         TooMany: they have set too many tasks aside that still wait for a decision.
     """
     check_written(note, "note")

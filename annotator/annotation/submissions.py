@@ -57,7 +57,7 @@ def submit(assignment_id: int, submission: Submission, *, now: datetime, origin:
 
     Raises:
         IncompleteRating: an answer is missing or off the scale.
-        NotAtWork: the annotator is excluded or paused, and does not hold the task.
+        Refusal: the annotator is excluded or paused, and does not hold the task.
         Refused: the annotator has skipped the task, or its rating can no longer be changed.
     """
     return _submit(locked(assignment_id), submission, now=now, origin=origin)

@@ -12,15 +12,8 @@ from annotator.assignment.counters import (
     recount_later,
     recount_wanted,
 )
-from annotator.assignment.entitlement import (
-    ENTITLEMENT,
-    REASONS,
-    Entitlement,
-    NotAtWork,
-    require_holding_or_at_work,
-)
+from annotator.assignment.entitlement import ENTITLEMENT, REASONS, Entitlement, require_holding_or_at_work
 from annotator.assignment.leases import (
-    NotLeased,
     TooManyReleases,
     expire_all,
     free_slot,
@@ -46,8 +39,6 @@ __all__ = [
     "Claim",
     "Difference",
     "Entitlement",
-    "NotAtWork",
-    "NotLeased",
     "TooManyReleases",
     "claim",
     "differences",

@@ -48,12 +48,6 @@ ENTITLEMENT = """
 _ENTITLEMENT = Statement(f"SELECT {ENTITLEMENT}")
 
 
-class NotAtWork(Refusal):
-    """The person is excluded or paused and does not hold the task, or the project hands out no tasks at present."""
-
-    code = "not_at_work"
-
-
 @dataclass(frozen=True)
 class Entitlement:
     """What may bar an annotator in a project.
@@ -116,17 +110,17 @@ class Entitlement:
         return 0 < quota <= self.done
 
     def require_at_work(self) -> None:
-        """Raises NotAtWork for somebody who is excluded or paused."""
+        """Raises Refusal for somebody who is excluded or paused."""
         if barred := self.bar_reason():
-            raise NotAtWork(str(REASONS[barred]))
+            raise Refusal(str(REASONS[barred]), code="not_at_work")
 
     def require_not_idle(self) -> None:
-        """Raises NotAtWork for somebody who may begin nothing now, for whatever reason."""
+        """Raises Refusal for somebody who may begin nothing now, for whatever reason."""
         if idle := self.idle_reason():
-            raise NotAtWork(str(REASONS[idle]))
+            raise Refusal(str(REASONS[idle]), code="not_at_work")
 
 
 def require_holding_or_at_work(assignment: Assignment) -> None:
-    """Raises NotAtWork for somebody excluded or paused who does not hold the task."""
+    """Raises Refusal for somebody excluded or paused who does not hold the task."""
     if assignment.state != Assignment.State.LEASED:
         Entitlement.of(assignment).require_at_work()

@@ -18,12 +18,6 @@ RECLAIM_AT_ONCE = 20
 """Leases that one statement reclaims: the claim that runs it answers a person who waits."""
 
 
-class NotLeased(Refusal):
-    """The assignment is not leased to this annotator any more."""
-
-    code = "not_leased"
-
-
 class TooManyReleases(Refusal):
     """The annotator has given back too many tasks within an hour."""
 
@@ -104,14 +98,14 @@ def heartbeat(assignment_id: int, *, now: datetime) -> Assignment:
     """Renews the lease of an annotator who is still working on the task.
 
     Raises:
-        NotLeased: the lease was reclaimed, or the task is submitted, skipped or given back.
+        Refusal: the lease was reclaimed, or the task is submitted, skipped or given back.
     """
     assignment = locked(assignment_id)
     if assignment.state != Assignment.State.LEASED:
         text = _(
             "You no longer hold this task, so its lease cannot be renewed. Open the project to get your next task."
         )
-        raise NotLeased(text)
+        raise Refusal(text, code="not_leased")
     assignment.lease_expires_at = now + timedelta(minutes=assignment.task.project.lease_minutes)
     assignment.save(update_fields=["lease_expires_at"])
     return assignment
@@ -123,7 +117,7 @@ def give_back(assignment_id: int, *, now: datetime) -> Assignment:
 
     Raises:
         TooManyReleases: they have given back too many. Who claims and gives back task after task only reads them.
-        NotLeased: the task is not leased to them any more.
+        Refusal: the task is not leased to them any more.
     """
     assignment = locked(assignment_id)
     if passed_lately(assignment, state=Assignment.State.RELEASED, now=now) >= settings.RELEASES_AN_HOUR:
@@ -144,7 +138,7 @@ def release(assignment_id: int) -> Assignment:
     """Gives a leased task back unrated. Doing so twice is harmless.
 
     Raises:
-        NotLeased: the assignment is neither leased nor released.
+        Refusal: the assignment is neither leased nor released.
     """
     assignment = locked(assignment_id)
     if assignment.state == Assignment.State.LEASED:
@@ -154,7 +148,7 @@ def release(assignment_id: int) -> Assignment:
         _COUNT_OPEN_SLOTS.run(tasks=[assignment.task_id])
     elif assignment.state != Assignment.State.RELEASED:
         text = _("You no longer hold this task, so it cannot be given back. Open the project to get your next task.")
-        raise NotLeased(text)
+        raise Refusal(text, code="not_leased")
     return assignment
 
 

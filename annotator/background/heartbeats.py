@@ -38,13 +38,6 @@ YIELD_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 
-class NoWorker(Refusal):
-    """No live worker listens to the queue that the work would go to."""
-
-    status = 503
-    code = "no_worker"
-
-
 @dataclass(frozen=True)
 class QueueHealth:
     """The live workers of a queue that take work, the age in seconds of the latest heartbeat, and what is amiss.
@@ -133,20 +126,22 @@ def waiting(queue: str) -> int:
 
 
 def require(queue: str) -> None:
-    """Raises NoWorker unless a live worker listens to the queue."""
+    """Raises Refusal unless a live worker listens to the queue."""
     try:
         health = listening()[queue]
     except redis.RedisError as down:
         _log.warning("no work can be handed out: %s", down)
-        raise NoWorker(_("Redis does not answer, so no work can be started. Try again in a moment.")) from down
+        raise Refusal(
+            _("Redis does not answer, so no work can be started. Try again in a moment."), code="no_worker", status=503
+        ) from down
     if health.unfit and not health.alive:
-        raise NoWorker(idle_in_words(queue, health.unfit[0]))
+        raise Refusal(idle_in_words(queue, health.unfit[0]), code="no_worker", status=503)
     if not health.alive:
         text = _(
             "No worker is running for the queue '%(queue)s'. Start one: celery -A annotator worker -Q %(queue)s --pool "
             "solo"
         )
-        raise NoWorker(text % {"queue": queue})
+        raise Refusal(text % {"queue": queue}, code="no_worker", status=503)
 
 
 def idle_in_words(queue: str, fault: Fault) -> str:

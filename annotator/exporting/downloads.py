@@ -12,7 +12,7 @@ from annotator.web.ranged_files import ranged_file
 
 
 def downloaded(request: HttpRequest, job: ExportJob) -> HttpResponseBase:
-    """Returns the job's file, or the part that the request asks for. Raises NoFile and ForManagers, as `file_of`."""
+    """Returns the job's file, or the part that the request asks for. Raises Refusal and ForManagers, as `file_of`."""
     path = file_of(job)
     chosen = for_audit(job.layout, job.format, filters_from(job.filters), job.fields)
     audit.record("labels.exported", f"layout {job.layout}, file {job.pk}", project=job.project, **chosen)

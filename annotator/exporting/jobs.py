@@ -54,12 +54,6 @@ class TooManyFiles(Refusal):
     code = "too_many_files"
 
 
-class NoFile(Refusal):
-    """The job has no file: it is not written yet, or not there any more. The message says which."""
-
-    code = "no_file"
-
-
 # The web's side --------------------------------------------------------------------------------------------
 
 
@@ -80,7 +74,7 @@ def request(
         UnknownExport, UnknownField, NoLabels, NoRubricVersion, ForManagers: As for `export`.
         TooManyFiles: The person has too many files already.
         DiskNearlyFull, ForeignArtifacts: There is no room for it, or the folder is not this installation's.
-        NoWorker: Nobody listens to the queue `light`.
+        Refusal: Nobody listens to the queue `light`.
     """
     require_allowed(project, layout=layout, format=format, filters=filters, by=by)
     chosen_columns(project, layout, format, filters, fields)
@@ -117,16 +111,16 @@ def file_of(job: ExportJob) -> Path:
     """Returns the job's file for its requester, who has asked to download it.
 
     Raises:
-        NoFile: It is not written yet, or not there any more.
+        Refusal: It is not written yet, or not there any more.
         ForManagers: The person may not have this layout any more.
     """
     if job.state != State.DONE:
-        raise NoFile(str(_WITHOUT_FILE[State(job.state)]))
+        raise Refusal(str(_WITHOUT_FILE[State(job.state)]), code="no_file")
     filters = filters_from(job.filters)
     require_allowed(job.project, layout=job.layout, format=job.format, filters=filters, by=job.requested_by)
     artifacts.require_ours()
     if not job.file().is_file():
-        raise NoFile(_("The file is missing from the disk. Ask for it again."))
+        raise Refusal(_("The file is missing from the disk. Ask for it again."), code="no_file")
     return job.file()
 
 
@@ -253,7 +247,7 @@ def _parts(job: ExportJob, pulse: Pulse) -> Generator[bytes]:
     project, reader = job.project, job.requested_by
     # What the person may read can have changed since the file was asked for.
     if not access.reviewed_projects(reader).filter(pk=project.pk).exists():
-        raise NoFile(_NO_READER)
+        raise Refusal(_NO_READER, code="no_file")
     chosen: dict[str, Any] = {"layout": job.layout, "format": job.format, "by": reader}
     chosen["filters"] = for_reader(filters_from(job.filters), project, reader)
     require_allowed(project, **chosen)

@@ -19,18 +19,6 @@ from annotator.refusals import Refusal
 Kind = QualificationRun.Kind
 
 
-class NothingToTake(Refusal):
-    """The project has no gold tasks for this kind of run, or requires no test."""
-
-    code = "nothing_to_take"
-
-
-class NoTriesLeft(Refusal):
-    """The member has used every try, or has passed the test already."""
-
-    code = "no_tries_left"
-
-
 @dataclass(frozen=True)
 class TestProgress:
     """A member's progress with practice and test. `tasks` counts the gold tasks of each kind.
@@ -66,9 +54,9 @@ def begin(member: Membership, kind: str, *, now: datetime) -> QualificationRun:
     """Returns the run that is under way, or else begins a new one.
 
     Raises:
-        NotAtWork: The member is excluded or paused, or the project is paused or archived.
-        NothingToTake: The project has no gold tasks of this kind, or requires no test.
-        NoTriesLeft: The test is passed already, or has no tries left. Practice is unlimited.
+        Refusal: The member is excluded or paused, or the project is paused or archived.
+        Refusal: The project has no gold tasks of this kind, or requires no test.
+        Refusal: The test is passed already, or has no tries left. Practice is unlimited.
     """
     # Two requests at once would both count the same tries, and begin two runs.
     member = Membership.objects.select_for_update(of=("self",)).select_related("project").get(pk=member.pk)
@@ -77,13 +65,13 @@ def begin(member: Membership, kind: str, *, now: datetime) -> QualificationRun:
     if under_way := reached.unfinished.get(kind):
         return under_way
     if not reached.tasks[kind]:
-        raise NothingToTake(_("There are no tasks for this yet. Ask the manager of the project."))
+        raise Refusal(_("There are no tasks for this yet. Ask the manager of the project."), code="nothing_to_take")
     if kind == Kind.TEST and not member.project.qualification_required:
-        raise NothingToTake(_("This project requires no test. You can start rating."))
+        raise Refusal(_("This project requires no test. You can start rating."), code="nothing_to_take")
     if kind == Kind.TEST and member.qualified_at:
-        raise NoTriesLeft(_("You have already passed the test."))
+        raise Refusal(_("You have already passed the test."), code="no_tries_left")
     if kind == Kind.TEST and not reached.tries_left:
-        raise NoTriesLeft(_("You have no tries left. Ask the manager of the project."))
+        raise Refusal(_("You have no tries left. Ask the manager of the project."), code="no_tries_left")
     number = member.qualification_runs.filter(kind=kind).count() + 1
     return QualificationRun.objects.create(member=member, kind=kind, number=number, started_at=now)
 
@@ -95,7 +83,7 @@ def next_task(run: QualificationRun) -> Task | None:
 
 
 def task_at_hand(run: QualificationRun) -> Task | None:
-    """Returns the `next_task` of the run if its member may work now. Raises NotAtWork as `begin` does."""
+    """Returns the `next_task` of the run if its member may work now. Raises Refusal as `begin` does."""
     Entitlement.of_member(run.member).require_not_idle()
     return next_task(run)
 
@@ -114,7 +102,7 @@ def answer(
     `segments` holds those of the responses' segments by aspect, where segments are rated.
 
     Raises:
-        NotAtWork: The member is excluded or paused, or the project is paused or archived.
+        Refusal: The member is excluded or paused, or the project is paused or archived.
     """
     # The lock makes a second answer, such as a double click, wait and then find the first one.
     run = QualificationRun.objects.select_for_update(of=("self",)).select_related("member__project").get(pk=run.pk)

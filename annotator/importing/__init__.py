@@ -7,10 +7,9 @@
 from annotator.importing.batches import import_rows
 from annotator.importing.expansion_limits import UnreadableFile
 from annotator.importing.results import ImportResult, TakenBack
-from annotator.importing.withdrawal import AlreadyRated, Withdrawal, take_back, withdrawal_preview
+from annotator.importing.withdrawal import Withdrawal, take_back, withdrawal_preview
 
 __all__ = [
-    "AlreadyRated",
     "ImportResult",
     "TakenBack",
     "UnreadableFile",

@@ -81,7 +81,7 @@ def import_rows(
     Raises:
         UnreadableFile: Nothing of the file can be read.
         MissingColumn: The mapping names a column that the file does not have.
-        Archived: The project is archived and accepts no tasks.
+        Refusal: The project is archived and accepts no tasks.
         TakenBack: Somebody took the import back while it was running.
         DiskNearlyFull: The disk has no room for the next batch; batches that were written before stay.
     """

@@ -21,12 +21,6 @@ LONGEST_NAME = ImportMapping._meta.get_field("name").max_length or 0
 _NAME = re.compile(r"[^\x00-\x1f\x7f{}/]+")
 
 
-class TooManyMappings(Refusal):
-    """The project keeps as many mappings as it may."""
-
-    code = "too_many_mappings"
-
-
 class NewerMapping(Refusal):
     """Somebody else has kept another mapping under the name since the caller read it; `current` is theirs."""
 
@@ -58,7 +52,7 @@ def keep(
     Raises:
         NewerMapping: Another mapping has this name than the caller has seen.
         BadMapping: The name is empty, too long, or has characters that a name may not have, or nothing is mapped.
-        TooManyMappings: The project keeps MOST of them.
+        Refusal: The project keeps MOST of them.
     """
     name = " ".join(name.split())
     if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME or not name.isprintable():
@@ -72,7 +66,7 @@ def keep(
     others = ImportMapping.objects.filter(project=project).exclude(name=name)
     if others.count() >= MOST:
         text = _("The project keeps %(number)s mappings already. Delete one of them.")
-        raise TooManyMappings(text % {"number": MOST})
+        raise Refusal(text % {"number": MOST}, code="too_many_mappings")
     row = ImportMapping.objects.filter(project=project, name=name).first()
     if row and seen is not None and row.columns != mapping.as_json() and as_seen([row])[name] != seen.get(name):
         raise NewerMapping(row)

@@ -41,12 +41,6 @@ AT_THE_DOOR = 2_000
 """Most tasks that are deleted while the caller waits. The light worker deletes those of a larger import."""
 
 
-class AlreadyRated(Refusal):
-    """Somebody has rated tasks of the import, so it cannot be taken back. The message counts those tasks."""
-
-    code = "already_rated"
-
-
 @dataclass(frozen=True)
 class Withdrawal:
     """What would be deleted with an import: its tasks, their imported labels and annotations, and people's leases.
@@ -111,9 +105,9 @@ def take_back(import_row: Import, *, by: User | None, now: datetime) -> Import:
     """Takes the import back, at once or, if it is large, in the background. `all_gone_at` says when it was finished.
 
     Raises:
-        AlreadyRated: Somebody has rated one of its tasks.
-        Archived: The project is archived.
-        heartbeats.NoWorker: The import is large, and no light worker is listening.
+        Refusal: Somebody has rated one of its tasks.
+        Refusal: The project is archived.
+        Refusal: The import is large, and no light worker is listening.
     """
     large = tasks_of(import_row)[AT_THE_DOOR:].exists()
     if large:
@@ -128,7 +122,7 @@ def take_back(import_row: Import, *, by: User | None, now: datetime) -> Import:
 
 @in_transaction
 def begin(import_row: Import, *, by: User | None, now: datetime) -> Import:
-    """Marks the import as taken back. A second call changes nothing. Raises AlreadyRated and Archived."""
+    """Marks the import as taken back. A second call changes nothing. Raises Refusal."""
     # The lock waits for the batch that a running import is writing; the import's next batch finds the row marked.
     import_row = Import.objects.select_for_update(of=("self",)).select_related("project").get(pk=import_row.pk)
     if import_row.taken_back_at:
@@ -140,7 +134,9 @@ def begin(import_row: Import, *, by: User | None, now: datetime) -> Import:
             "%(rated)s of the %(tasks)s tasks of this import have been rated, so it cannot be taken back. Retire the "
             "tasks that nobody should rate any more."
         )
-        raise AlreadyRated(text % {"rated": number(preview.rated, 0), "tasks": number(preview.tasks, 0)})
+        raise Refusal(
+            text % {"rated": number(preview.rated, 0), "tasks": number(preview.tasks, 0)}, code="already_rated"
+        )
     import_row.taken_back_at, import_row.taken_back_by = now, by
     import_row.save(update_fields=["taken_back_at", "taken_back_by"])
     audit.record(

@@ -12,10 +12,6 @@ from annotator.refusals import Refusal
 NAME = "admin"
 
 
-class NameTaken(Refusal):
-    """Somebody else has the first administrator's name."""
-
-
 @dataclass(frozen=True)
 class Made:
     """An account with its password, which is stored as a hash only."""
@@ -31,7 +27,7 @@ def make_first() -> Made | None:
     Returns None where a superuser can log in already.
 
     Raises:
-        NameTaken: `admin` is somebody's account without these rights.
+        Refusal: `admin` is somebody's account without these rights.
     """
     if User.objects.filter(is_superuser=True, is_active=True).exists():
         return None
@@ -41,7 +37,7 @@ def make_first() -> Made | None:
     )
     # Refused rather than promoted: whoever chose the name `admin` would become superuser.
     if not created:
-        raise NameTaken(f"There is no superuser, and {NAME!r} is not one. Create one with `manage.py createsuperuser`.")
+        raise Refusal(f"There is no superuser, and {NAME!r} is not one. Create one with `manage.py createsuperuser`.")
     audit.record("account.created", f"account {NAME}", is_superuser=True)
     user.set_password(password)
     user.save(update_fields=["password"])

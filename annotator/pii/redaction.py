@@ -55,12 +55,6 @@ PLACEHOLDERS: dict[str, str] = {
 }
 
 
-class CannotRedact(Refusal):
-    """The task cannot be redacted as requested; the message says why."""
-
-    code = "cannot_redact"
-
-
 @dataclass(frozen=True)
 class Choice:
     """The texts to be erased: those of the spans, and the quotes."""
@@ -122,14 +116,14 @@ def eraser_for(task: Task, choice: Choice) -> Eraser:
     """Returns the eraser for the chosen texts.
 
     Raises:
-        CannotRedact: Nothing is chosen.
+        Refusal: Nothing is chosen.
         NotInTheText: A quote does not occur in the task.
     """
     check_quotes(choice.quotes, task)
     texts = texts_of(task)
     chosen = list(_chosen(task, choice, texts))
     if not chosen:
-        raise CannotRedact(_("Choose at least one place to redact."))
+        raise Refusal(_("Choose at least one place to redact."), code="cannot_redact")
     # Stretches that overlap are also erased as one string, or the end of one would be left behind.
     stretches = chosen + list(_joined(chosen))
     strings = {texts[stretch.place][stretch.start : stretch.end]: PLACEHOLDERS[stretch.kind] for stretch in stretches}
@@ -187,17 +181,20 @@ def redact(task_id: int, choice: Choice, *, now: datetime) -> Task:
     The hashes of content and prompt stay: the same file imported again finds its task, and the split does not change.
 
     Raises:
-        CannotRedact: The task is not quarantined, nothing is chosen, or the task's id contains a chosen text.
+        Refusal: The task is not quarantined, nothing is chosen, or the task's id contains a chosen text.
         NotInTheText: A quote does not occur in the task.
     """
     # A scan that is under way compares `redacted_at` under the same lock, and drops what it found in the old texts.
     task = Task.objects.select_for_update().get(pk=task_id)
     if task.state != Task.State.QUARANTINED:
-        raise CannotRedact(_("Only a quarantined task can be redacted; %(task)s is not.") % {"task": task})
+        raise Refusal(
+            _("Only a quarantined task can be redacted; %(task)s is not.") % {"task": task}, code="cannot_redact"
+        )
     eraser = eraser_for(task, choice)
     if eraser.text(task.external_id) != task.external_id:
-        raise CannotRedact(
-            _("The task's id also contains this text, and the id cannot change. Retire the task instead.")
+        raise Refusal(
+            _("The task's id also contains this text, and the id cannot change. Retire the task instead."),
+            code="cannot_redact",
         )
     # An edit that has become a response of another task repeats this one's texts.
     edited = Task.objects.filter(responses__edit_of__annotation__assignment__task=task).distinct()

@@ -10,12 +10,6 @@ from annotator.models import Project
 from annotator.refusals import Refusal
 
 
-class Archived(Refusal):
-    """The project is archived, so it takes no work."""
-
-    code = "archived"
-
-
 @transaction.atomic
 def archive(project: Project, *, now: datetime) -> None:
     """Archives the project. Annotators may still hand in what they hold. Doing so twice is harmless."""
@@ -34,7 +28,9 @@ def restore(project: Project) -> None:
 
 
 def require_in_use(project: Project) -> None:
-    """Raises Archived if the project is archived."""
+    """Raises Refusal if the project is archived."""
     # Asks the database: the instance may have been read before somebody archived the project.
     if not Project.objects.in_use().filter(pk=project.pk).exists():
-        raise Archived(_("%(project)s is archived. A manager can bring it back.") % {"project": project.name})
+        raise Refusal(
+            _("%(project)s is archived. A manager can bring it back.") % {"project": project.name}, code="archived"
+        )

@@ -45,12 +45,6 @@ class Contents:
         return _("%(tasks)s, %(annotations)s and %(models)s") % counts
 
 
-class NotArchived(Refusal):
-    """The project is not archived, so it cannot be deleted."""
-
-    code = "not_archived"
-
-
 class NotConfirmed(Refusal):
     """Neither the slug nor the name was typed."""
 
@@ -67,12 +61,12 @@ def delete(project: Project, *, confirm: str, now: datetime) -> bool:
     """Deletes the project; returns True if it is gone, False if the light worker deletes it in the background.
 
     Raises:
-        NotArchived, NotConfirmed: the message says what would be deleted.
+        Refusal, NotConfirmed: the message says what would be deleted.
     """
     would_go = contents(project)
     if project.archived_at is None:
         text = _("%(project)s has %(contents)s. Archive it first. A deleted project cannot be brought back.")
-        raise NotArchived(text % {"project": project.name, "contents": would_go})
+        raise Refusal(text % {"project": project.name, "contents": would_go}, code="not_archived")
     if confirm not in (project.slug, project.name):
         text = _("This deletes %(contents)s permanently. To confirm, give the project's slug, %(slug)s.")
         raise NotConfirmed(text % {"contents": would_go, "slug": project.slug})
@@ -92,7 +86,7 @@ def _mark(project: Project, would_go: Contents, *, now: datetime) -> None:
     if archived.update(deleted_at=now):
         audit.record("project.deleted", f"project {project.slug}", project=project, **vars(would_go))
     elif Project.objects.standing().filter(pk=project.pk).exists():
-        raise NotArchived(_("%(project)s has just been brought back.") % {"project": project.name})
+        raise Refusal(_("%(project)s has just been brought back.") % {"project": project.name}, code="not_archived")
 
 
 # Portion by portion ----------------------------------------------------------------------------------------

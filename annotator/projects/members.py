@@ -21,13 +21,6 @@ from annotator.refusals import Refusal
 from annotator.stale_edits import Seen, require_as_seen
 
 
-class UnknownAccount(Refusal):
-    """No account has this name, and there is no password with which to make one."""
-
-    status = 400
-    code = "unknown_account"
-
-
 class WeakPassword(Refusal):
     """The password breaks the rules for passwords."""
 
@@ -89,7 +82,7 @@ def admit(
     new. A password never changes an account that exists, and such an account is only offered the role of manager.
 
     Raises:
-        UnknownAccount, RefusedName, WeakPassword: the account cannot be made.
+        Refusal, RefusedName, WeakPassword: the account cannot be made.
         LastManager: the new role would leave the project without a manager.
     """
     one_change_at_a_time(project)
@@ -211,7 +204,7 @@ def _account(username: str, password: str | None) -> tuple[User, bool]:
         return user, False
     if not password:
         text = _("There is no account '%(name)s'. Send a password too to create it.")
-        raise UnknownAccount(text % {"name": username})
+        raise Refusal(text % {"name": username}, code="unknown_account", status=400)
     user = _new_user(username, password)
     try:
         # A savepoint: after an IntegrityError without one, PostgreSQL would refuse the rest of the transaction.

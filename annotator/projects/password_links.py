@@ -22,13 +22,6 @@ from annotator.refusals import Refusal
 HOURS = 24
 
 
-class ForAdministrators(Refusal):
-    """A manager must not make a link for this account."""
-
-    status = 403
-    code = "for_administrators"
-
-
 class PasswordLinkEnded(Refusal):
     """The link has expired, or its maker may no longer make it."""
 
@@ -63,10 +56,10 @@ def make(account: User, *, by: User, project: Project, now: datetime) -> tuple[P
     """Makes a link that lasts HOURS; an earlier one ends. Returns its row and its secret, which is never shown again.
 
     Raises:
-        ForAdministrators: the message says why.
+        Refusal: the message says why.
     """
     if refused := why_not(account, by=by, project=project):
-        raise ForAdministrators(refused)
+        raise Refusal(refused, code="for_administrators", status=403)
     secret = links.new_secret()
     row, _is_new = PasswordLink.objects.update_or_create(
         account=account,

@@ -287,7 +287,7 @@ def publish(project: Project, text: RubricText, *, by: User | None = None, based
     Raises:
         NewerRubric: another version than `based_on` is in force, with another text.
         InvalidRubric: no project can rate by it, or it cannot follow the one in use.
-        Archived: the project is archived.
+        Refusal: the project is archived.
     """
     # Without this lock, two people who publish at once would both make the same next version. The rubric is read by a
     # query of its own: in a join, whoever waited for the lock would find no row once the other has changed `rubric`.

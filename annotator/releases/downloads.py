@@ -15,7 +15,7 @@ _KINDS = {".md": "text/markdown; charset=utf-8", ".parquet": "application/vnd.ap
 
 
 def sent_file(request: HttpRequest, release: Release, path: str, *, reader: User) -> HttpResponseBase:
-    """Returns a file of the release. Raises Http404, and NoFiles and StillRating as `folder_of` does."""
+    """Returns a file of the release. Raises Http404, and Refusal as `folder_of` does."""
     folder, file = folder_of(release, reader), release.file_called(path)
     if file is None:
         raise Http404
@@ -26,7 +26,7 @@ def sent_file(request: HttpRequest, release: Release, path: str, *, reader: User
 
 
 def sent_archive(request: HttpRequest, release: Release, *, reader: User) -> HttpResponseBase:
-    """Returns all files of the release as a tar file. Raises NoFiles and StillRating, as `folder_of` does."""
+    """Returns all files of the release as a tar file. Raises Refusal as `folder_of` does."""
     folder = folder_of(release, reader)
     audit.record("release.downloaded", str(release), project=release.project)
     return ranged_content(

@@ -58,18 +58,6 @@ NAMED = 10
 """Tasks that an error names; more are counted."""
 
 
-class NothingToRelease(Refusal):
-    """No row would be in the release."""
-
-    code = "nothing_to_release"
-
-
-class ChecksFailed(Refusal):
-    """Texts must not leave; the message names the first tasks, or the card, and what was found there."""
-
-    code = "checks_failed"
-
-
 @dataclass(frozen=True)
 class Written:
     """What came of a release: its hashes and counts, and the keys of its tasks."""
@@ -86,8 +74,8 @@ def write(release: Release, folder: Path, pulse: Pulse, *, now: datetime) -> Wri
     """Writes the release's files into the folder, which is empty.
 
     Raises:
-        NothingToRelease: There are no labels, no preferences and no ratings.
-        ChecksFailed: A text must not leave, and its task is not to be left out.
+        Refusal: There are no labels, no preferences and no ratings.
+        Refusal: A text must not leave, and its task is not to be left out.
         What `pulse` raises to end the work.
     """
     project = release.project
@@ -99,12 +87,12 @@ def write(release: Release, folder: Path, pulse: Pulse, *, now: datetime) -> Wri
         chosen = _chosen(release)
         survey = _survey(project, chosen, pulse)
         if survey.failing and not release.leave_out_failing:
-            raise ChecksFailed(_failures(survey.failing))
+            raise Refusal(_failures(survey.failing), code="checks_failed")
         pulse.rows, pulse.expected = 0, survey.rows
         data = _Data(project, folder, chosen, left_out=survey.failing)
         data.write(pulse)
         if not data.files:
-            raise NothingToRelease(_("There are no labels, preferences or ratings to release yet."))
+            raise Refusal(_("There are no labels, preferences or ratings to release yet."), code="nothing_to_release")
         facts = _facts(project, data, survey, report)
     files = [*data.files, *_about(release, facts, folder, data.files, pulse)]
     release.files = sorted(files, key=lambda file: str(file["path"]))
@@ -316,7 +304,7 @@ def _facts(project: Project, data: _Data, survey: _Survey, report: agreement.Rep
 def _about(
     release: Release, facts: Facts, folder: Path, data: Sequence[Mapping[str, Any]], pulse: Pulse
 ) -> Iterator[dict[str, Any]]:
-    """Writes the card and the manifest, which lists every other file. Raises ChecksFailed."""
+    """Writes the card and the manifest, which lists every other file. Raises Refusal."""
     text = card(release, facts)
     yield (written := _write_file(folder, CARD, iter([_checked(text, CARD)]), pulse))
     manifest = _manifest(release, facts, [*data, written])
@@ -330,7 +318,7 @@ def _checked(text: str, name: str) -> bytes:
             "The file %(file)s would contain %(what)s, which must not be published. Look at the project's name, its "
             "rubric and the ids of its tasks."
         )
-        raise ChecksFailed(refusal % {"file": name, "what": finding.what})
+        raise Refusal(refusal % {"file": name, "what": finding.what}, code="checks_failed")
     return text.encode()
 
 

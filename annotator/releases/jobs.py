@@ -33,7 +33,6 @@ from annotator.models import Assignment, Project, Release, ReleaseTask, User
 from annotator.refusals import Refusal
 from annotator.releases import folder
 from annotator.releases.particulars import Particulars
-from annotator.review.blindness import StillRating
 from annotator.storage import artifacts, disk_space
 from annotator.storage.hidden_paths import without_places
 from annotator.webhooks import events
@@ -56,12 +55,6 @@ class TooManyReleases(Refusal):
     code = "too_many_releases"
 
 
-class NoFiles(Refusal):
-    """The release has no files: they are not written yet, or not there any more. The message says which."""
-
-    code = "no_files"
-
-
 # The web's side --------------------------------------------------------------------------------------------
 
 
@@ -69,7 +62,7 @@ def request(project: Project, particulars: Particulars, *, by: User, now: dateti
     """Has the light worker make a release of the project's data.
 
     Raises:
-        NoWorker: Nobody listens to the queue `light`.
+        Refusal: Nobody listens to the queue `light`.
         What `add` raises.
     """
     particulars.require_usable()
@@ -115,19 +108,20 @@ def folder_of(release: Release, reader: User | None) -> Path:
     """Returns the folder of a release's files for somebody who has asked for one of them; a command has no reader.
 
     Raises:
-        NoFiles: They are not written yet, or not there any more.
-        StillRating: The reader is rating a task of the release, and would see the others' ratings of it.
+        Refusal: They are not written yet, or not there any more.
+        Refusal: The reader is rating a task of the release, and would see the others' ratings of it.
     """
     if release.state != State.DONE:
-        raise NoFiles(_WITHOUT_FILES[State(release.state)]())
+        raise Refusal(_WITHOUT_FILES[State(release.state)](), code="no_files")
     artifacts.require_ours()
     held = Assignment.objects.leased().filter(annotator=reader).values("task")
     if reader and ReleaseTask.objects.filter(release=release, task_id__in=held).exists():
-        raise StillRating(
-            _("You are rating a task of this release yourself. Submit it or give it back before you read the release.")
+        raise Refusal(
+            _("You are rating a task of this release yourself. Submit it or give it back before you read the release."),
+            code="still_rating",
         )
     if not release.folder().is_dir():
-        raise NoFiles(_("The files are missing from the disk. Make the release again."))
+        raise Refusal(_("The files are missing from the disk. Make the release again."), code="no_files")
     return release.folder()
 
 

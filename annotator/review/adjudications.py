@@ -64,7 +64,7 @@ def adjudicate(
         IncompleteRating: a score is missing or off the scale.
         Refused: the task is not complete.
         UnstorableText, TextTooLong: the comment cannot be stored as it is.
-        StillRating, OwnWork: the reviewer holds the task, or is the only one who rated it.
+        Refusal: the reviewer holds the task, or is the only one who rated it.
         SettledMeanwhile: another rating than `seen` is in force, with other scores.
     """
     check_written(comment, "comment")
@@ -133,7 +133,7 @@ def withdraw(task_id: int, *, by: User, now: datetime) -> Task:
     """Withdraws the authoritative rating, so that the annotators' consensus applies again. Doing so twice is harmless.
 
     Raises:
-        StillRating, OwnWork: the reviewer holds the task, or is the only one who rated it.
+        Refusal: the reviewer holds the task, or is the only one who rated it.
     """
     task = _locked(task_id)
     require_not_rating(task, by)

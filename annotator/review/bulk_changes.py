@@ -49,32 +49,6 @@ _LEAVES: Mapping[str, tuple[str, ...]] = {
 _IN_USE = (Task.State.OPEN, Task.State.COMPLETE)
 
 
-class NothingToChange(Refusal):
-    """None of the tasks is in a state in which the action would change it."""
-
-    code = "nothing_to_change"
-
-
-class TooManyTasks(Refusal):
-    """More tasks than are changed at once."""
-
-    status = 422
-    code = "too_many_tasks"
-
-
-class BadPriority(Refusal):
-    """The priority is missing, out of range, or given to another action."""
-
-    status = 400
-    code = "bad_priority"
-
-
-class CannotBeUndone(Refusal):
-    """The change is still being carried out, or has been undone already."""
-
-    code = "cannot_be_undone"
-
-
 @dataclass(frozen=True)
 class Foreseen:
     """What a bulk change would do: tasks by what becomes of them, labels that go or come, people at one of the tasks.
@@ -96,7 +70,7 @@ class Foreseen:
 def bulk_change_preview(
     project: Project, tasks: Sequence[int], *, action: str, priority: int | None = None
 ) -> Foreseen:
-    """Counts what the change would do, and changes nothing. Raises as `change_many` does, except NothingToChange."""
+    """Counts what the change would do, and changes nothing. Raises as `change_many`, unless nothing would change."""
     _require_possible(tasks, action, priority)
     chosen = _of_project(project, tasks)
     changing = _applicable(chosen, action, priority)
@@ -115,10 +89,10 @@ def change_many(
     Tasks of other projects and tasks that measure annotators are left out.
 
     Raises:
-        NothingToChange: the action applies to none of the tasks.
-        TooManyTasks, BadPriority: see there.
-        Archived: the project is archived.
-        heartbeats.NoWorker: there are too many tasks to be waited for, and no light worker is listening.
+        Refusal: the action applies to none of the tasks.
+        Refusal: see there.
+        Refusal: the project is archived.
+        Refusal: there are too many tasks to be waited for, and no light worker is listening.
     """
     _require_possible(tasks, action, priority)
     if len(tasks) > AT_THE_DOOR:
@@ -132,9 +106,9 @@ def undo(change: BulkChange, *, now: datetime) -> BulkChange:
     """Puts the tasks back that still are as the change left them; those that somebody has changed since stay.
 
     Raises:
-        CannotBeUndone: it is under way, or undone.
-        Archived: the project is archived.
-        heartbeats.NoWorker: as for `change_many`.
+        Refusal: it is under way, or undone.
+        Refusal: the project is archived.
+        Refusal: as for `change_many`.
     """
     if change.changed > AT_THE_DOOR:
         heartbeats.require("light")
@@ -174,14 +148,16 @@ def finish_all(*, now: datetime) -> int:
 def _require_possible(tasks: Sequence[int], action: str, priority: int | None) -> None:
     if len(tasks) > MOST_TASKS:
         text = _("At most %(most)s tasks are changed at once. Add a filter that selects fewer.")
-        raise TooManyTasks(text % {"most": number(MOST_TASKS, 0)})
+        raise Refusal(text % {"most": number(MOST_TASKS, 0)}, code="too_many_tasks", status=422)
     if (priority is None) == (action == Action.PRIORITY):
-        raise BadPriority(
-            _("Write the new priority.") if priority is None else "Only the action `priority` takes a priority."
+        raise Refusal(
+            _("Write the new priority.") if priority is None else "Only the action `priority` takes a priority.",
+            code="bad_priority",
+            status=400,
         )
     if priority is not None and priority not in PRIORITIES:
         text = _("A priority is a whole number from %(least)s to %(most)s.")
-        raise BadPriority(text % {"least": PRIORITIES[0], "most": PRIORITIES[-1]})
+        raise Refusal(text % {"least": PRIORITIES[0], "most": PRIORITIES[-1]}, code="bad_priority", status=400)
 
 
 def _of_project(project: Project, tasks: Sequence[int]) -> QuerySet[Task]:
@@ -203,7 +179,7 @@ def _begin(
     require_in_use(project)
     chosen = _of_project(project, tasks)
     if not _applicable(chosen, action, priority).exists():
-        raise NothingToChange(_("None of these tasks is in a state in which this would change it."))
+        raise Refusal(_("None of these tasks is in a state in which this would change it."), code="nothing_to_change")
     ids = sorted(chosen.values_list("pk", flat=True))
     change = BulkChange.objects.create(
         project=project, action=action, priority=priority, by=by, made_at=now, chosen=len(ids)
@@ -228,9 +204,11 @@ def _begin_undoing(change: BulkChange, *, now: datetime) -> BulkChange:
     change = BulkChange.objects.select_for_update(of=("self",)).select_related("project").get(pk=change.pk)
     require_in_use(change.project)
     if change.undo_asked_at:
-        raise CannotBeUndone(_("This change has been undone already."))
+        raise Refusal(_("This change has been undone already."), code="cannot_be_undone")
     if change.finished_at is None:
-        raise CannotBeUndone(_("This change is still being carried out. Undo it once it has finished."))
+        raise Refusal(
+            _("This change is still being carried out. Undo it once it has finished."), code="cannot_be_undone"
+        )
     change.undo_asked_at = now
     change.save(update_fields=["undo_asked_at"])
     audit.record("bulk_change.undone", str(change), project=change.project, tasks=change.changed)

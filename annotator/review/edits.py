@@ -19,20 +19,6 @@ MOST_AT_ONCE = 500
 """Most edits that become tasks while the caller waits."""
 
 
-class TooManyEdits(Refusal):
-    """More edits are named than become tasks at once."""
-
-    status = 400
-    code = "too_many"
-
-
-class NoSuchEdit(Refusal):
-    """An id names no edit of the project that counts."""
-
-    status = 400
-    code = "no_such_edit"
-
-
 def edits_of(project: Project, *, reader: User) -> QuerySet[Rating]:
     """Returns the ratings with an edit that count, the newest first; none of a task that the reader is rating.
 
@@ -53,16 +39,20 @@ def make_tasks(project: Project, edits: Sequence[int], *, by: User, now: datetim
     Whoever wrote an edit does not get its task. The tasks are an import of the project, which can be taken back.
 
     Raises:
-        TooManyEdits: More than MOST_AT_ONCE are named.
-        NoSuchEdit: An id names no edit of the project that counts.
-        Archived: The project is archived and accepts no tasks.
+        Refusal: More than MOST_AT_ONCE are named.
+        Refusal: An id names no edit of the project that counts.
+        Refusal: The project is archived and accepts no tasks.
     """
     if len(edits) > MOST_AT_ONCE:
         text = _("At most %(most)d edits become tasks at once. Name fewer, and then the next ones.")
-        raise TooManyEdits(text % {"most": MOST_AT_ONCE})
+        raise Refusal(text % {"most": MOST_AT_ONCE}, code="too_many", status=400)
     chosen = edits_of(project, reader=by).filter(pk__in=edits)
     if missing := sorted(set(edits) - set(chosen.values_list("pk", flat=True))):
-        raise NoSuchEdit(_("Edit %(id)d was not found or no longer counts. Reload the list.") % {"id": missing[0]})
+        raise Refusal(
+            _("Edit %(id)d was not found or no longer counts. Reload the list.") % {"id": missing[0]},
+            code="no_such_edit",
+            status=400,
+        )
     ratings = {_name_of(rating): rating for rating in chosen.filter(edited_responses=None).order_by("pk")}
     if not ratings:
         return 0

@@ -49,7 +49,7 @@ def readmit(project: Project, annotator: User, *, now: datetime) -> Exclusion | 
     meanwhile get an additional slot.
 
     Raises:
-        heartbeats.NoWorker: there is too much work to be waited for, and no light worker is running.
+        Refusal: there is too much work to be waited for, and no light worker is running.
     """
     exclusion = Exclusion.objects.filter(project=project, annotator=annotator).first()
     if exclusion is None:

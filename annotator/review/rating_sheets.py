@@ -124,7 +124,7 @@ def reviewed(task: Task, project: Project, *, by: User) -> Reviewed:
     """Reads the task with its ratings as they are now.
 
     Raises:
-        StillRating: the reviewer holds the task as an annotator.
+        Refusal: the reviewer holds the task as an annotator.
     """
     require_not_rating(task, by)
     consensus = Consensus.objects.filter(task=task).first()

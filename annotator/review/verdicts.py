@@ -17,7 +17,7 @@ from annotator.models import Assignment, Exclusion, Task, User, Verdict
 from annotator.projects.pseudonyms import pseudonym
 from annotator.refusals import Refusal
 from annotator.review.admission import admit_and_settle
-from annotator.review.blindness import OwnWork, require_not_rating
+from annotator.review.blindness import require_not_rating
 from annotator.review.unlikely_annotations import ask_for_review
 
 
@@ -39,8 +39,8 @@ def judge(assignment_id: int, *, decision: str, comment: str = "", by: User, now
     Raises:
         CommentNeeded: a rejection has no comment.
         UnstorableText, TextTooLong: the comment cannot be stored as it is.
-        OwnWork: the annotation is the reviewer's own.
-        StillRating: the reviewer holds the task.
+        Refusal: the annotation is the reviewer's own.
+        Refusal: the reviewer holds the task.
         Refused: nothing has been submitted, or the task is one that measures annotators.
     """
     comment = comment.strip()
@@ -82,7 +82,7 @@ def _check_judgeable(assignment: Assignment, by: User) -> None:
     if assignment.task.state == Task.State.GOLD:
         raise Refused(_("This task measures annotators. Its ratings are compared with those of experts, not reviewed."))
     if assignment.annotator_id == by.pk:
-        raise OwnWork(_("This is your own rating, so somebody else has to judge it."))
+        raise Refusal(_("This is your own rating, so somebody else has to judge it."), code="own_work")
     require_not_rating(assignment.task, by)
 
 

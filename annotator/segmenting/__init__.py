@@ -16,22 +16,12 @@ from annotator.segmenting.ranges import (
     ranges,
     whole,
 )
-from annotator.segmenting.recutting import (
-    CannotRecut,
-    DifferentTexts,
-    NotFiner,
-    carried,
-    finest_common_cut,
-    joined,
-    split,
-)
+from annotator.segmenting.recutting import CannotRecut, carried, finest_common_cut, joined, split
 from annotator.segmenting.replacements import Replacement, WrongReplacements, moved, replaced
 
 __all__ = [
     "CannotRecut",
-    "DifferentTexts",
     "NotAPartition",
-    "NotFiner",
     "Range",
     "Replacement",
     "Unit",

@@ -28,18 +28,6 @@ class CannotRecut(Refusal):
         self.errors = {"segments": [message]}
 
 
-class DifferentTexts(Refusal):
-    """The cuts belong to texts of different lengths, so they have no cut in common."""
-
-    code = "different_texts"
-
-
-class NotFiner(Refusal):
-    """Values can only be carried onto a cut that has every boundary of their own."""
-
-    code = "not_finer"
-
-
 def joined(cut: Sequence[Range], first: int, *, last: int) -> tuple[Range, ...]:
     """Returns the cut with the segments `first` to `last`, which are indices from 0, as one.
 
@@ -84,11 +72,12 @@ def finest_common_cut(cuts: Sequence[Sequence[Range]]) -> tuple[Range, ...]:
     """Returns the cut with every boundary of the given cuts of one text. None of its segments crosses one of theirs.
 
     Raises:
-        DifferentTexts: The cuts end at different positions.
+        Refusal: The cuts end at different positions.
     """
     if len({cut[-1].end if cut else 0 for cut in cuts}) > 1:
-        raise DifferentTexts(
-            _("These segments belong to texts of different lengths. Compare the ratings of one version of the text.")
+        raise Refusal(
+            _("These segments belong to texts of different lengths. Compare the ratings of one version of the text."),
+            code="different_texts",
         )
     bounds = sorted({bound for cut in cuts for segment in cut for bound in segment})
     return tuple(Range(start, end) for start, end in pairwise(bounds))
@@ -98,7 +87,7 @@ def carried(values: Sequence[Value], cut: Sequence[Range], *, onto: Sequence[Ran
     """Returns a value for each segment of a finer cut: that of the segment of `cut` which contains it.
 
     Raises:
-        NotFiner: A segment of the finer cut lies in no segment of `cut`.
+        Refusal: A segment of the finer cut lies in no segment of `cut`.
         ValueError: The cut has another number of segments than there are values.
     """
     if len(values) != len(cut):
@@ -109,9 +98,10 @@ def carried(values: Sequence[Value], cut: Sequence[Range], *, onto: Sequence[Ran
         while at < len(cut) and cut[at].end <= part.start:
             at += 1
         if at == len(cut) or not cut[at].start <= part.start < part.end <= cut[at].end:
-            raise NotFiner(
+            raise Refusal(
                 _("Characters %(start)s to %(end)s lie in no single rated segment. Use the finest common cut.")
-                % {"start": part.start, "end": part.end}
+                % {"start": part.start, "end": part.end},
+                code="not_finer",
             )
         result.append(values[at])
     return tuple(result)

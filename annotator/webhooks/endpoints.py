@@ -29,12 +29,6 @@ _SECRET_BYTES = 32
 State = WebhookDelivery.State
 
 
-class TooManyWebhooks(Refusal):
-    """The project has as many webhooks as one may have."""
-
-    code = "too_many_webhooks"
-
-
 class UnknownEvent(Refusal):
     """There is no such event; the message lists those that there are."""
 
@@ -45,24 +39,6 @@ class UnknownEvent(Refusal):
         text = _("There is no event “%(event)s”. Write %(known)s.") % {"event": name[:40], "known": ", ".join(EVENTS)}
         super().__init__(text)
         self.errors = {"events": [text]}
-
-
-class Inactive(Refusal):
-    """The webhook is not active, so nothing is sent to it."""
-
-    code = "inactive"
-
-
-class TestUnderWay(Refusal):
-    """The last test has not been sent yet."""
-
-    code = "test_under_way"
-
-
-class Arrived(Refusal):
-    """The delivery has arrived, so it is not sent again."""
-
-    code = "arrived"
 
 
 @dataclass(frozen=True)
@@ -89,12 +65,14 @@ def make(project: Project, wish: Wish, *, by: User, now: datetime) -> tuple[Webh
 
     Raises:
         UnusableAddress, UnknownEvent: one of the wishes cannot be met.
-        TooManyWebhooks: the project has enough.
+        Refusal: the project has enough.
     """
     host = _checked(wish)
     locks.waiting_transaction_lock("webhooks", project.pk)
     if project.webhooks.count() >= MOST:
-        raise TooManyWebhooks(_("The project has %(most)s webhooks. Delete one first.") % {"most": MOST})
+        raise Refusal(
+            _("The project has %(most)s webhooks. Delete one first.") % {"most": MOST}, code="too_many_webhooks"
+        )
     webhook = Webhook.objects.create(
         project=project,
         url=wish.url,
@@ -156,14 +134,14 @@ def send_test(webhook: Webhook) -> WebhookDelivery:
     """Has the light worker send a test, once; its delivery says what came of it.
 
     Raises:
-        Inactive, TestUnderWay: nothing can be sent now.
-        NoWorker: nobody listens to the queue `light`.
+        Refusal: nothing can be sent now.
+        Refusal: nobody listens to the queue `light`.
     """
     _require_active(webhook)
     heartbeats.require("light")
     locks.waiting_transaction_lock("webhook test", webhook.pk)
     if webhook.deliveries.filter(event=TEST, state=State.WAITING).exists():
-        raise TestUnderWay(_("The last test has not been sent yet. Wait for it."))
+        raise Refusal(_("The last test has not been sent yet. Wait for it."), code="test_under_way")
     delivery = webhook.deliveries.create(event=TEST, data={"project": webhook.project.slug})
     audit.record("webhook.tested", str(webhook), project=webhook.project)
     messages.send_on_commit("annotator.tasks.send_webhooks")
@@ -176,15 +154,15 @@ def send_again(delivery: WebhookDelivery) -> WebhookDelivery:
     """Sends a delivery now that has failed or waits for its next attempt; its attempts are counted anew.
 
     Raises:
-        Arrived, Inactive: it is not sent again.
-        NoWorker: nobody listens to the queue `light`.
+        Refusal: it is not sent again.
+        Refusal: nobody listens to the queue `light`.
     """
     webhook = delivery.webhook
     _require_active(webhook)
     heartbeats.require("light")
     open_ones = WebhookDelivery.objects.filter(pk=delivery.pk).exclude(state=State.DELIVERED)
     if not open_ones.update(state=State.WAITING, attempts=0, next_attempt_at=database_now()):
-        raise Arrived(_("This delivery has arrived. Only one that has failed or waits is sent again."))
+        raise Refusal(_("This delivery has arrived. Only one that has failed or waits is sent again."), code="arrived")
     audit.record("webhook.sent_again", str(webhook), project=webhook.project, event=delivery.event)
     messages.send_on_commit("annotator.tasks.send_webhooks")
     delivery.refresh_from_db()
@@ -215,7 +193,7 @@ def _new_secret() -> str:
 
 def _require_active(webhook: Webhook) -> None:
     if not webhook.active:
-        raise Inactive(_("This webhook is not active, so nothing is sent to it. Make it active first."))
+        raise Refusal(_("This webhook is not active, so nothing is sent to it. Make it active first."), code="inactive")
 
 
 def _for_audit(webhook: Webhook) -> dict[str, audit.JSON]:

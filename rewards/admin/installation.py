@@ -26,12 +26,6 @@ from annotator.version import VERSION
 MEGABYTE = 10**6
 
 
-class NoMail(Refusal):
-    """The installation sends no mail, or the mail server refused this one; the message says which."""
-
-    code = "no_mail"
-
-
 @dataclass(frozen=True)
 class ShownWorker:
     """A worker, its queues, the age of its last heartbeat in seconds, and what it does or lacks."""
@@ -139,16 +133,18 @@ def send_test_mail(user: User) -> None:
     """Sends the administrator a mail, to see whether invitations arrive.
 
     Raises:
-        NoMail: there is no mail server, the account has no address, or the server refused the mail.
+        Refusal: there is no mail server, the account has no address, or the server refused the mail.
     """
     if not settings.EMAIL_HOST:
-        raise NoMail(_("This installation sends no mail: EMAIL_URL names no server."))
+        raise Refusal(_("This installation sends no mail: EMAIL_URL names no server."), code="no_mail")
     if not user.email:
-        raise NoMail(_("Your account has no e-mail address to send to."))
+        raise Refusal(_("Your account has no e-mail address to send to."), code="no_mail")
     text = _("This is a test from %(address)s. Invitations are sent the same way.") % {"address": settings.PUBLIC_URL}
     try:
         EmailMessage(_("Test mail from Rewardloop"), text, to=[user.email]).send()
     except (SMTPException, OSError) as refused:
         error = f"{type(refused).__name__}: {refused}"
-        raise NoMail(_("The mail server did not take the mail. %(error)s") % {"error": error}) from refused
+        raise Refusal(
+            _("The mail server did not take the mail. %(error)s") % {"error": error}, code="no_mail"
+        ) from refused
     audit.record("mail.tested", f"account {user.username}")

@@ -32,13 +32,6 @@ WAIT_SECONDS = 150.0
 """OpenRLHF gives up after 180."""
 
 
-class TooManyQueries(Refusal):
-    """The request holds more queries than one may."""
-
-    status = 413
-    code = "too_large"
-
-
 class RewardRequestSerializer(serializers.Serializer[Any]):
     """Other keys that a trainer sends, like its labels, are ignored."""
 
@@ -83,7 +76,7 @@ class OpenRLHF(ForScoring, APIView):
         # Counted before the serializer looks at each one, which would cost time for a list of any length.
         queries = request.data.get("query") if isinstance(request.data, dict) else None
         if isinstance(queries, list) and len(queries) > MOST_QUERIES:
-            raise TooManyQueries(f"Send at most {MOST_QUERIES} queries at once.")
+            raise Refusal(f"Send at most {MOST_QUERIES} queries at once.", code="too_large", status=413)
         data = RewardRequestSerializer(data=request.data)
         data.is_valid(raise_exception=True)
         pairs = zip(data.validated_data["query"], data.validated_data["prompts"], strict=True)

@@ -19,6 +19,7 @@ from annotator.api.idempotency import Idempotent
 from annotator.api.resources import Resource
 from annotator.api.scopes import ForScoring
 from annotator.models import IdempotentCall, User
+from annotator.refusals import Refusal
 from rewards import scoring
 from rewards.api.serializers import (
     ScoredSerializer,
@@ -84,7 +85,9 @@ def _model_for(user: User, data: dict[str, Any]) -> RewardModel:
         return get_object_or_404(models, pk=data["model"])
     champions = list(models.filter(is_champion=True)[:2])
     if not champions:
-        raise scoring.NoChampion("None of your projects has a champion yet. Retrain a project, or promote a model.")
+        raise Refusal(
+            "None of your projects has a champion yet. Retrain a project, or promote a model.", code="no_champion"
+        )
     if len(champions) > 1:
         raise serializers.ValidationError(
             {"model": ["You have access to more than one champion. Name a model or a project."]}

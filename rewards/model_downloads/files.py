@@ -24,19 +24,6 @@ CARD = "README.md"
 MODEL, REWARD = PARTS = ("model", "reward")
 
 
-class FilesMissing(Refusal):
-    """The files are not where this process looks for them."""
-
-    status = 503
-    code = "files_missing"
-
-
-class NoRewardFolder(Refusal):
-    """The model has no `reward/`."""
-
-    code = "no_reward_folder"
-
-
 @dataclass(frozen=True)
 class ModelFile:
     """One file: its path in the download, its size in bytes, its SHA-256, and where it is, or its content."""
@@ -51,7 +38,7 @@ def files_of(model: RewardModel) -> list[ModelFile]:
     """Returns the files that the model has, the card first.
 
     Raises:
-        FilesErased, FilesMissing: there are none, or not here.
+        FilesErased, Refusal: there are none, or not here.
     """
     if model.is_erased():
         raise FilesErased(_("The files were erased, because the model learnt from texts that had to be erased."))
@@ -61,20 +48,23 @@ def files_of(model: RewardModel) -> list[ModelFile]:
         return [_of_bytes(CARD, text), *_reward_files(model, reward), *_model_files(model)]
     except (OSError, ValueError) as error:
         remedy = _("The model's files cannot be read here. The operator finds out why with `manage.py verify_model`.")
-        raise FilesMissing(remedy) from error
+        raise Refusal(remedy, code="files_missing", status=503) from error
 
 
 def part_of(files: Sequence[ModelFile], part: str) -> list[ModelFile]:
     """Returns the card and the files of one part, *model* or *reward*; all files where `part` is empty.
 
     Raises:
-        NoRewardFolder: the part is missing.
+        Refusal: the part is missing.
     """
     if not part:
         return list(files)
     chosen = [file for file in files if file.path.startswith(f"{part}/")]
     if not chosen:
-        raise NoRewardFolder(_("This model has no folder reward/; its README.md says why, and what to use instead."))
+        raise Refusal(
+            _("This model has no folder reward/; its README.md says why, and what to use instead."),
+            code="no_reward_folder",
+        )
     return [*(file for file in files if file.path == CARD), *chosen]
 
 

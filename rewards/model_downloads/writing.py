@@ -13,18 +13,12 @@ from rewards.models import RewardModel
 from rewards.promotion import FilesErased
 
 
-class NotWritten(Refusal):
-    """The folder could not be written; the message is what the learning core said."""
-
-    code = "not_written"
-
-
 def write_reward(model: RewardModel) -> Path:
     """Writes `reward/` beside the model's files and returns it, in a process of its own, as it imports torch.
 
     Raises:
         FilesErased, ForeignArtifacts, DiskNearlyFull: there is nothing to read, or no room.
-        NotWritten: no class of transformers computes the reward, or the model cannot be read.
+        Refusal: no class of transformers computes the reward, or the model cannot be read.
     """
     if model.is_erased():
         raise FilesErased(f"The files of version {model.version} were erased.")
@@ -36,5 +30,5 @@ def write_reward(model: RewardModel) -> Path:
     )
     if done.returncode:
         words = done.stderr.strip().splitlines() or [f"The process ended with code {done.returncode}."]
-        raise NotWritten(without_places(words[-1]))
+        raise Refusal(without_places(words[-1]), code="not_written")
     return model.reward_directory()

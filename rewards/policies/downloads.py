@@ -5,8 +5,9 @@ from django.http.response import HttpResponseBase
 from django.utils.translation import gettext as _
 
 from annotator import audit
+from annotator.refusals import Refusal
 from annotator.web.tar_archives import Member
-from rewards.model_downloads.files import FilesMissing, ModelFile
+from rewards.model_downloads.files import ModelFile
 from rewards.model_downloads.sending import answer_with_archive, answer_with_file, file_with_path
 from rewards.models import Policy
 from rewards.policies.registry import MANIFEST
@@ -17,7 +18,7 @@ def files_of(policy: Policy) -> list[ModelFile]:
     """Returns the policy's files with their hashes, in the order of their names.
 
     Raises:
-        FilesErased, FilesMissing: there are none, or not here.
+        FilesErased, Refusal: there are none, or not here.
     """
     if policy.is_erased():
         raise FilesErased(_("The files were erased, because the policy learnt from texts that had to be erased."))
@@ -26,19 +27,19 @@ def files_of(policy: Policy) -> list[ModelFile]:
     try:
         sizes = {name: (folder / name).stat().st_size for name in hashes}
     except OSError as error:
-        raise FilesMissing(_("The policy's files cannot be read here.")) from error
+        raise Refusal(_("The policy's files cannot be read here."), code="files_missing", status=503) from error
     return [ModelFile(name, sizes[name], hashes[name], folder / name) for name in sorted(hashes)]
 
 
 def sent_file(request: HttpRequest, policy: Policy, path: str) -> HttpResponseBase:
-    """Returns the file with this path. Raises Http404, and FilesErased and FilesMissing as `files_of` does."""
+    """Returns the file with this path. Raises Http404, and FilesErased and Refusal as `files_of` does."""
     file = file_with_path(files_of(policy), path)
     _note(policy, file=path)
     return answer_with_file(request, file)
 
 
 def sent_archive(request: HttpRequest, policy: Policy) -> HttpResponseBase:
-    """Returns all files as a tar file. Raises FilesErased and FilesMissing as `files_of` does."""
+    """Returns all files as a tar file. Raises FilesErased and Refusal as `files_of` does."""
     files = files_of(policy)
     name = f"{policy.project.slug}-policy-{policy.version}"
     _note(policy, part="all")

@@ -11,7 +11,6 @@ from django.utils.translation import gettext as _
 
 from annotator import audit
 from annotator.refusals import Refusal
-from rewards.champions import ConfirmationNeeded
 from rewards.models import Policy
 from rewards.promotion import FilesErased
 from rewards.reasons import Reason, coded, in_english, in_words
@@ -19,12 +18,6 @@ from rewards.reasons import Reason, coded, in_english, in_words
 FEWEST_PROMPTS = 10
 """Held-out prompts below which no policy is judged."""
 EVEN = 0.5
-
-
-class OfferedAlready(Refusal):
-    """The policy is offered."""
-
-    code = "offered_already"
 
 
 @dataclass(frozen=True)
@@ -63,20 +56,20 @@ def offer(policy: Policy, *, confirmed: bool, now: datetime) -> Policy:
     """Offers a policy that the rule has refused, or that nobody has judged.
 
     Raises:
-        OfferedAlready: it is offered.
+        Refusal: it is offered.
         FilesErased: there is nothing left to offer.
-        ConfirmationNeeded: nobody has confirmed that it is wanted against the rule.
+        Refusal: nobody has confirmed that it is wanted against the rule.
     """
     policy = Policy.objects.select_for_update(of=["self"]).select_related("project").get(pk=policy.pk)
     if policy.state == Policy.State.OFFERED:
-        raise OfferedAlready(_("Policy %(version)s is offered already.") % {"version": policy.version})
+        raise Refusal(_("Policy %(version)s is offered already.") % {"version": policy.version}, code="offered_already")
     if policy.is_erased():
         text = _("Policy %(version)s has been erased with the snapshot that it learnt from.")
         raise FilesErased(text % {"version": policy.version})
     if not confirmed:
         text = _("Policy %(version)s is not offered. %(reason)s Confirm to offer it anyway.")
         words = {"version": policy.version, "reason": in_words(policy.reason)}
-        raise ConfirmationNeeded(text % words)
+        raise Refusal(text % words, code="confirmation_needed")
     overruled = policy.reason
     policy.state, policy.offered_at = Policy.State.OFFERED, now
     policy.reason = coded("by_hand", before=overruled)

@@ -19,12 +19,6 @@ CODE = ("aligning",)
 """The part of the learning core that aligns, besides its modules."""
 
 
-class SnapshotUnusable(Refusal):
-    """The snapshot holds texts that are to be forgotten, or its files are gone."""
-
-    code = "snapshot_unusable"
-
-
 def request(
     project: Project,
     *,
@@ -36,8 +30,8 @@ def request(
     """Queues a policy run and sends it to the workers; without a snapshot it takes one of the labels in force.
 
     Raises:
-        NoWorker: nobody listens to the queue `train`.
-        Archived, AlreadyRunning, UnusableConfig, NotEnoughLabels, SnapshotUnusable, DiskNearlyFull: the run cannot be
+        Refusal: nobody listens to the queue `train`.
+        UnusableConfig, Refusal, DiskNearlyFull: the run cannot be
             started.
     """
     require_in_use(project)
@@ -46,8 +40,9 @@ def request(
     if snapshot is None:
         snapshots.require_answers(project)
     elif snapshot.is_marked():
-        raise SnapshotUnusable(
-            _("Tasks of this snapshot were redacted or deleted since it was taken. Start from a new snapshot.")
+        raise Refusal(
+            _("Tasks of this snapshot were redacted or deleted since it was taken. Start from a new snapshot."),
+            code="snapshot_unusable",
         )
     run = TrainingRun(
         project=project,

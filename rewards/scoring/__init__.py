@@ -16,7 +16,6 @@ from rewards.scoring.pass_lanes import start, start_due
 
 __all__ = [
     "MOST_ITEMS",
-    "NoChampion",
     "Position",
     "Progress",
     "ScoringFailed",
@@ -33,18 +32,12 @@ __all__ = [
 ]
 
 
-class NoChampion(Refusal):
-    """The project has no model to score with."""
-
-    code = "no_champion"
-
-
 def champion(project: Project) -> RewardModel:
-    """Returns the project's champion; raises NoChampion where it has none."""
+    """Returns the project's champion; raises Refusal where it has none."""
     model = RewardModel.objects.filter(project=project, is_champion=True).first()
     if not model:
         text = _("%(project)s has no champion yet. Retrain it, or promote a model.")
-        raise NoChampion(text % {"project": project.name})
+        raise Refusal(text % {"project": project.name}, code="no_champion")
     return model
 
 

@@ -50,7 +50,7 @@ def ask(model: RewardModel, items: Sequence[Item], *, by: User, wait_seconds: fl
     """Has a warm worker score the items; returns the job when it is done, or still queued after the wait.
 
     Raises:
-        NoWorker: nobody listens to the queue `score`.
+        Refusal: nobody listens to the queue `score`.
     """
     heartbeats.require("score")
     ScoringJob.objects.filter(created_at__lt=database_now() - JOBS_KEPT).delete()
@@ -64,7 +64,7 @@ def results_of(model: RewardModel, items: Sequence[Item], *, by: User, wait_seco
     """Returns the results for programs that ask without end: no job is kept, so none can be fetched later.
 
     Raises:
-        NoWorker: nobody listens to the queue `score`.
+        Refusal: nobody listens to the queue `score`.
         ScoringFailed: the worker could not score the items.
         ScoringTooSlow: they were not scored within the wait.
     """

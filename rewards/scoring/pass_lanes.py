@@ -77,7 +77,7 @@ def start(model: RewardModel, *, now: datetime) -> None:
     """Sends the model over its project's responses from the first task on.
 
     Raises:
-        NoWorker: nobody listens to the queue `score`.
+        Refusal: nobody listens to the queue `score`.
     """
     heartbeats.require("score")
     disk_space.require_room()

@@ -5,11 +5,10 @@
 grows.
 """
 
-from rewards.snapshots.answers import NotEnoughLabels, has_answers, require_answers
+from rewards.snapshots.answers import has_answers, require_answers
 from rewards.snapshots.building import Step, remove_unfinished, steps, take
 
 __all__ = [
-    "NotEnoughLabels",
     "Step",
     "has_answers",
     "remove_unfinished",

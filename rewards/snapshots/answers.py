@@ -7,12 +7,6 @@ from annotator.models.in_force import AGREED, IMPORTED, compared_alone
 from annotator.refusals import Refusal
 
 
-class NotEnoughLabels(Refusal):
-    """There is nothing to learn from, or nothing to judge a model by."""
-
-    code = "not_enough_labels"
-
-
 def has_answers(project: Project) -> bool:
     """Returns whether there is anything to learn from: a label in force, or a preference."""
     if Label.objects.for_project(project.pk).are_in_force():
@@ -24,7 +18,7 @@ def has_answers(project: Project) -> bool:
 
 
 def require_answers(project: Project) -> None:
-    """Raises NotEnoughLabels where there is nothing to learn from; it reads one label at most."""
+    """Raises Refusal where there is nothing to learn from; it reads one label at most."""
     if not has_answers(project):
         text = _("There are no labels and no preferences in %(project)s yet. Rate tasks, or import some.")
-        raise NotEnoughLabels(text % {"project": project.name})
+        raise Refusal(text % {"project": project.name}, code="not_enough_labels")

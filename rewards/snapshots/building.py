@@ -27,11 +27,11 @@ from annotator.db import locks
 from annotator.db.clock import database_now
 from annotator.importing.bulk_copy import copy_rows
 from annotator.models import Project, Task
+from annotator.refusals import Refusal
 from annotator.storage import artifacts, disk_space
 from rewards.learning.data import USUAL_LEVELS
 from rewards.models import Snapshot, SnapshotTask
 from rewards.snapshots import lines
-from rewards.snapshots.answers import NotEnoughLabels
 from rewards.snapshots.files import Files
 
 FORMAT = 1
@@ -71,7 +71,7 @@ def steps(project: Project, *, now: datetime) -> Generator[Step, None, None]:
     While another process builds for the project, steps only pass the time.
 
     Raises:
-        NotEnoughLabels: one side of the split is empty.
+        Refusal: one side of the split is empty.
         DiskNearlyFull, ForeignArtifacts: there is no room for the files, or the folder is not this installation's.
     """
     artifacts.require_ours()
@@ -140,10 +140,11 @@ def _remove_unfinished(folder: Path, project: int) -> list[Path]:
 
 def _check(project: Project, counts: dict[str, int]) -> None:
     if not counts["train_tasks"] or not counts["validation_tasks"]:
-        raise NotEnoughLabels(
+        raise Refusal(
             f"{project.name} has {counts['train_tasks']} tasks with labels or preferences to learn from and "
             f"{counts['validation_tasks']} held out to judge by; both must be there. Label more tasks, or raise "
-            f"validation_share (now {project.validation_share:g})."
+            f"validation_share (now {project.validation_share:g}).",
+            code="not_enough_labels",
         )
 
 

@@ -35,9 +35,9 @@ def request(project: Project, *, by: User) -> SnapshotJob:
     """Queues a snapshot; returns the job that is queued already if there is one, as it will have the same labels.
 
     Raises:
-        NotEnoughLabels: there is nothing to learn from.
+        Refusal: there is nothing to learn from.
         DiskNearlyFull: there is no room for the files.
-        NoWorker: nobody listens to the queue `light`.
+        Refusal: nobody listens to the queue `light`.
     """
     require_answers(project)
     disk_space.require_room()

@@ -9,13 +9,14 @@ from django.test.utils import CaptureQueriesContext
 
 from annotator import annotation, assignment
 from annotator.annotation import drafts
-from annotator.assignment import NotLeased, claim, task_choice
+from annotator.assignment import claim, task_choice
 from annotator.assignment.claims import plans
 from annotator.gold import gold_tasks
 from annotator.models import Assignment, Draft, Exclusion, PauseReason, Project, Tally, Task, User
 from annotator.projects.archive import archive
 from tests.builders import NOW, claimed, make_member, make_project, make_task, make_user, rate
 from tests.conftest import Cast
+from tests.refusals import refusal
 
 LATER = NOW + timedelta(hours=1)
 
@@ -137,7 +138,7 @@ def test_a_heartbeat_renews_the_lease(project: Project, cast: Cast) -> None:
 def test_a_submitted_task_has_no_lease_to_renew(project: Project, cast: Cast) -> None:
     make_task(project)
     done = rate(project, cast.alice)
-    with pytest.raises(NotLeased, match="Open the project to get your next task"):
+    with refusal("not_leased", match="Open the project to get your next task"):
         assignment.heartbeat(done.annotation.assignment_id, now=NOW)
 
 

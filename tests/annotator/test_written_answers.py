@@ -22,6 +22,7 @@ from tests.annotator.api.test_work import form, leased, submitted
 from tests.annotator.exporting.test_preferences import rows
 from tests.builders import ATTRIBUTES, NOW, claimed, imported, make_task, rate
 from tests.conftest import Cast
+from tests.refusals import refusal
 
 As = Callable[[User], APIClient]
 ASKED = {"ask_feedback": True, "ask_edit": True, "ask_language": True, "domains": ["General", "STEM"]}
@@ -314,7 +315,7 @@ def test_only_edits_that_count_are_listed(project: Project, cast: Cast) -> None:
     rating.annotation.assignment.slot = None
     rating.annotation.assignment.save()
     assert not edits.edits_of(project, reader=cast.carol)
-    with pytest.raises(edits.NoSuchEdit):
+    with refusal("no_such_edit"):
         edits.make_tasks(project, [rating.pk], by=cast.carol, now=NOW)
 
 

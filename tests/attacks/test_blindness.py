@@ -10,9 +10,9 @@ from rest_framework.test import APIClient
 from annotator import assignment
 from annotator.models import Assignment, Project, Role, Task, User
 from annotator.review import adjudicate, judge, withdraw
-from annotator.review.blindness import OwnWork, StillRating
 from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_member, make_task, make_user, rate
 from tests.conftest import Cast
+from tests.refusals import refusal
 
 As = Callable[[User], APIClient]
 
@@ -125,11 +125,11 @@ def test_who_rates_a_task_neither_judges_nor_settles_it(project: Project, cast: 
     task = make_task(project)
     theirs = rate(project, cast.alice).annotation.assignment
     held = claimed(project, rita)
-    with pytest.raises(StillRating):
+    with refusal("still_rating"):
         judge(theirs.pk, decision="accepted", by=rita, now=NOW)
-    with pytest.raises(StillRating):
+    with refusal("still_rating"):
         adjudicate(task.pk, **settled(task), by=rita, now=NOW)
-    with pytest.raises(StillRating):
+    with refusal("still_rating"):
         withdraw(task.pk, by=rita, now=NOW)
     assignment.release(held.pk)
     judge(theirs.pk, decision="accepted", by=rita, now=NOW)
@@ -141,9 +141,9 @@ def test_nobody_settles_what_they_alone_have_rated(project: Project, rita: User)
     project.refresh_from_db()
     task = make_task(project)
     rate(project, rita)
-    with pytest.raises(OwnWork):
+    with refusal("own_work"):
         adjudicate(task.pk, **settled(task), by=rita, now=NOW)
-    with pytest.raises(OwnWork):
+    with refusal("own_work"):
         withdraw(task.pk, by=rita, now=NOW)
 
 

@@ -17,6 +17,7 @@ from annotator.refusals import Refusal
 from rewards import runs
 from tests.builders import NOW, claimed, json_lines, make_gold, make_task, rate, submission, task_row
 from tests.conftest import Cast
+from tests.refusals import refusal
 
 As = Callable[[User], APIClient]
 TALK = "/api/v1/projects/talk/"
@@ -100,7 +101,7 @@ def test_what_would_go_is_counted_in_the_language_of_the_reader(
 ) -> None:
     monkeypatch.setattr(deletion, "contents", lambda _: deletion.Contents(1_200, 1, 0))
     refused = r"Talk enthält 1\.200 Aufgaben, 1 Bewertung und 0 Belohnungsmodelle\. Archivieren Sie"
-    with pytest.raises(deletion.NotArchived, match=refused):
+    with refusal("not_archived", match=refused):
         deletion.delete(rated, confirm="talk", now=NOW)
 
 

@@ -11,7 +11,6 @@ from rest_framework.test import APIClient
 
 from annotator import annotation
 from annotator.annotation import IncompleteRating, ResponseRating, Submission
-from annotator.annotation.drafts import DraftTooLarge
 from annotator.limits import LARGEST_DRAFT
 from annotator.models import Draft, Project, QualificationRun, Task, User
 from annotator.refusals import Refusal
@@ -19,6 +18,7 @@ from annotator.review import exclude, judge
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_task, rate, submission
 from tests.conftest import Cast
+from tests.refusals import refusal
 
 As = Callable[[User], APIClient]
 LONG = "x" * 20_001
@@ -117,7 +117,7 @@ def test_small_drafts_do_not_add_up_to_a_large_one(project: Project, cast: Cast)
     make_task(project)
     held, part = claimed(project, cast.alice), "x" * (LARGEST_DRAFT // 2)
     annotation.save_draft(held.pk, {"a": part}, changed=["a"], now=NOW)
-    with pytest.raises(DraftTooLarge):
+    with refusal("too_large"):
         annotation.save_draft(held.pk, {"b": part}, changed=["b"], now=NOW)
 
 

@@ -10,7 +10,7 @@ from django.db import IntegrityError, connection, transaction
 from rest_framework.test import APIClient
 
 from annotator import annotation, assignment, quality
-from annotator.annotation import NotAtWork, TooMany
+from annotator.annotation import TooMany
 from annotator.gold import gold_tasks
 from annotator.models import Assignment, Label, PauseReason, Project, Report, Role, Skip, Task, User
 from annotator.review import adjudicate, exclude, judge, withdraw
@@ -27,6 +27,7 @@ from tests.builders import (
     submission,
 )
 from tests.conftest import Cast
+from tests.refusals import refusal
 
 SOON, LATER = NOW + timedelta(minutes=5), NOW + timedelta(hours=2)
 Client = Callable[[User], APIClient]
@@ -221,7 +222,7 @@ def test_who_is_barred_neither_reports_nor_revises_nor_skips(project: Project, c
         lambda: annotation.submit(held.pk, submission(task, 1), now=NOW),
         lambda: annotation.save_draft(held.pk, {}, revision=1, now=NOW),
     ):
-        with pytest.raises(NotAtWork):
+        with refusal("not_at_work"):
             act()
     task.refresh_from_db()
     assert task.state == Task.State.OPEN
@@ -241,7 +242,7 @@ def test_an_undo_after_an_exclusion_is_refused_and_breaks_nothing(project: Proje
     held = claimed(project, cast.alice)
     annotation.skip(held.pk, reason="other", now=NOW)
     exclude(project, cast.alice, reason="no", by=cast.carol, now=NOW)
-    with pytest.raises(NotAtWork):
+    with refusal("not_at_work"):
         annotation.undo_skip(held.pk, now=NOW)
 
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewards.api.openrlhf import MOST_CHARACTERS, RewardRequestSerializer
-from rewards.chat_markup import NotItsPrompt, conversation_of, item_of
+from rewards.chat_markup import conversation_of, item_of
+from tests.refusals import refusal
 
 HOSTILE: dict[str, Callable[[int], str]] = {
     "special tokens": lambda length: "<s>" * (length // 3) + "x",
@@ -39,7 +40,7 @@ def test_the_largest_hostile_text_is_read_within_a_second(name: str) -> None:
 
 def test_a_prompt_that_nearly_stands_in_its_query_is_looked_for_within_a_second() -> None:
     began = time.process_time()
-    with pytest.raises(NotItsPrompt):
+    with refusal("not_its_prompt"):
         item_of("a" * MOST_CHARACTERS, "b" + "a" * (MOST_CHARACTERS // 2) + "b")
     assert time.process_time() - began < 1
 

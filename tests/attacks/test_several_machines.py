@@ -29,6 +29,7 @@ from annotator.models import ExportJob, Project, User
 from annotator.storage import artifacts
 from tests.celery_workers import environment, wait_for
 from tests.conftest import Cast
+from tests.refusals import refusal
 from tests.web import free_port
 
 PAGE = product.BASE_DIR / "docs" / "operating.md"
@@ -143,7 +144,7 @@ def test_a_host_without_the_shared_folder_takes_nothing_until_it_has_it(
         wait_for(lambda: states(first) == {"done"}, what="the files of the host that sees the folder")
         here_worker.close()
         wait_for(lambda: one.unfit() == "silent", what="the end of the only worker that is fit")
-        with pytest.raises(heartbeats.NoWorker, match="it does not see the installation's artifacts"):
+        with refusal("no_worker", match="it does not see the installation's artifacts"):
             asked(project, cast.carol, 1)
         other.follow(PREPARE)
         wait_for(lambda: other.unfit() is None, what="the folder to be seen")

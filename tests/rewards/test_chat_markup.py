@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from rewards.chat_markup import NotItsPrompt, Turns, conversation_of, item_of
+from rewards.chat_markup import Turns, conversation_of, item_of
+from tests.refusals import refusal
 
 SYSTEM, ASKED = {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?\nTell me: user or not?"}
 TALK: Turns = [SYSTEM, ASKED, {"role": "assistant", "content": "Because."}, {"role": "user", "content": "Why so?"}]
@@ -74,7 +75,7 @@ def test_a_prompt_whose_beginning_was_cut_is_found_by_its_end() -> None:
 
 
 def test_another_s_prompt_is_refused() -> None:
-    with pytest.raises(NotItsPrompt):
+    with refusal("not_its_prompt"):
         item_of("Why? Because.", "How?")
 
 

@@ -11,6 +11,7 @@ from rewards import erasure, promotion, snapshots
 from rewards.models import OwnerlessFolder, RewardModel, RunState, Snapshot, TrainingRun
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW
+from tests.refusals import refusal
 from tests.rewards.labelled import labelled_project
 
 
@@ -37,7 +38,7 @@ def erased(snapshot: Snapshot) -> Snapshot:
 
 
 def test_the_champion_is_not_erased_without_a_replacement(model: RewardModel) -> None:
-    with pytest.raises(erasure.StillNeeded, match="Version 1, the champion"):
+    with refusal("still_needed", match="Version 1, the champion"):
         erased(snapshot_of(model))
     promotion.promote(make_model(model.project, 2), now=NOW)
     assert erased(snapshot_of(model)).erased_at == NOW
@@ -60,7 +61,7 @@ def test_an_erased_model_is_not_promoted(model: RewardModel) -> None:
 
 
 def test_what_holds_nothing_to_forget_stays(db: None) -> None:
-    with pytest.raises(erasure.NothingToErase):
+    with refusal("nothing_to_erase"):
         erased(snapshots.take(labelled_project(), now=NOW))
 
 
@@ -68,7 +69,7 @@ def test_a_snapshot_is_not_taken_from_under_a_run(model: RewardModel) -> None:
     promotion.promote(make_model(model.project, 2), now=NOW)
     taken = snapshot_of(model)
     run = TrainingRun.objects.create(project=model.project, reason="a test", snapshot=taken, state=RunState.TRAINING)
-    with pytest.raises(erasure.StillNeeded, match=f"Run {run.pk}"):
+    with refusal("still_needed", match=f"Run {run.pk}"):
         erased(taken)
 
 

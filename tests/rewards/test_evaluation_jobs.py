@@ -19,11 +19,12 @@ from annotator.background.heartbeats import QueueHealth
 from annotator.models import AuditEntry, Project, Role, User
 from rewards import erasure, evaluation, evaluation_jobs
 from rewards.evaluation import EvaluationFailed
-from rewards.evaluation_jobs import EmptyFile, ModelErased, TooManyJobs
+from rewards.evaluation_jobs import EmptyFile
 from rewards.models import Evaluation, EvaluationJob, RewardModel, Snapshot
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW, make_member, make_project, make_user
 from tests.conftest import Cast
+from tests.refusals import refusal
 from tests.rewards.evaluated import HASH, benchmark_metrics, make_evaluation
 from tests.rewards.test_api import As
 
@@ -253,14 +254,14 @@ def test_an_erased_model_is_not_judged(project: Project, model: RewardModel) -> 
     Snapshot.objects.update(erasing_at=NOW)
     model.run.snapshot = snapshot
     model.run.save()
-    with pytest.raises(ModelErased):
+    with refusal("model_erased"):
         sent(model)
 
 
 def test_a_project_has_so_many_unfinished_jobs_at_most(model: RewardModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluation_jobs, "MOST_WAITING", 1)
     sent(model)
-    with pytest.raises(TooManyJobs, match="1 evaluations are under way"):
+    with refusal("too_many_jobs", match="1 evaluations are under way"):
         sent(model)
 
 

@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from annotator.background import heartbeats
-from annotator.background.heartbeats import NoWorker, QueueHealth
+from annotator.background.heartbeats import QueueHealth
 from annotator.celery import app
 from annotator.models import Label, Project, Task
 from rewards import promotion, reasons, registry, runs, snapshots, tasks, training
@@ -17,6 +17,7 @@ from rewards.run_settings import UnusableConfig, check_config, settled
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW, imported, label_row, make_project
 from tests.conftest import Cast
+from tests.refusals import refusal
 from tests.rewards.labelled import labelled_project
 
 LATER = timedelta(seconds=90)
@@ -51,7 +52,7 @@ def working(project: Project, **fields: Any) -> TrainingRun:
 
 def test_without_a_worker_it_says_so_and_leaves_no_run(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeats, "listening", lambda: {queue: QueueHealth(0, None) for queue in heartbeats.QUEUES})
-    with pytest.raises(NoWorker, match="No worker is running for the queue 'train'"):
+    with refusal("no_worker", match="No worker is running for the queue 'train'"):
         runs.request(project, reason="a test")
     assert not TrainingRun.objects.exists()
 
@@ -64,7 +65,7 @@ def test_a_request_queues_a_run(project: Project, sent: list[Any], django_captur
 
 def test_one_run_at_a_time(project: Project) -> None:
     runs.request(project, reason="a test")
-    with pytest.raises(runs.AlreadyRunning):
+    with refusal("already_running"):
         runs.request(project, reason="a test")
 
 
@@ -96,7 +97,7 @@ def test_a_cancelled_run_is_lost_to_its_worker(project: Project) -> None:
     runs.cancel(run, now=NOW)
     with pytest.raises(runs.LostRun):
         runs.write(run, log="late")
-    with pytest.raises(runs.NotActive, match="Cancelled"):
+    with refusal("not_active", match="Cancelled"):
         runs.cancel(run, now=NOW)
 
 
@@ -228,7 +229,7 @@ def test_a_changed_label_makes_it_new(db: None) -> None:
 
 
 def test_without_labels_no_run_starts(db: None) -> None:
-    with pytest.raises(snapshots.NotEnoughLabels, match="There are no labels and no preferences"):
+    with refusal("not_enough_labels", match="There are no labels and no preferences"):
         runs.request(make_project("empty"), reason="a test")
     assert not TrainingRun.objects.exists()
 
@@ -261,7 +262,7 @@ def test_a_retry_leaves_a_snapshot_alone_that_holds_redacted_text(db: None, cast
 
 
 def test_what_has_not_failed_is_not_retried(project: Project, cast: Cast) -> None:
-    with pytest.raises(runs.NotEnded, match="Promoted"):
+    with refusal("not_ended", match="Promoted"):
         runs.retry(working(project, state=RunState.PROMOTED), by=cast.carol)
 
 
@@ -281,12 +282,12 @@ def test_a_run_that_waits_for_a_decision_is_not_lost(waiting: RewardModel) -> No
 def test_a_model_that_waits_can_be_promoted(waiting: RewardModel) -> None:
     promotion.promote(waiting, now=NOW)
     assert TrainingRun.objects.get().state == RunState.PROMOTED
-    with pytest.raises(runs.NothingToDecide):
+    with refusal("nothing_to_decide"):
         runs.reject(waiting.run, now=NOW)
 
 
 def test_a_model_that_waits_can_be_rejected(waiting: RewardModel) -> None:
-    with pytest.raises(runs.AlreadyRunning, match="is waiting for a decision"):
+    with refusal("already_running", match="is waiting for a decision"):
         runs.request(waiting.project, reason="a test")
     runs.reject(waiting.run, now=NOW)
     assert TrainingRun.objects.get().state == RunState.REJECTED

@@ -16,6 +16,7 @@ from rewards.models import Snapshot
 from rewards.snapshots import building
 from tests.builders import ATTRIBUTES, NOW, imported, label_row, make_project, make_task, rate
 from tests.conftest import Cast
+from tests.refusals import refusal
 from tests.rewards.labelled import labelled_project, preferred_project
 
 
@@ -177,7 +178,7 @@ def test_what_annotators_dropped_teaches_no_preference(db: None) -> None:
 
 
 def test_nothing_to_learn_from_is_said(project: Project) -> None:
-    with pytest.raises(snapshots.NotEnoughLabels, match="0 tasks with labels or preferences to learn from"):
+    with refusal("not_enough_labels", match="0 tasks with labels or preferences to learn from"):
         snapshots.take(project, now=NOW)
     assert not Snapshot.objects.exists()
 

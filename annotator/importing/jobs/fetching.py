@@ -40,8 +40,8 @@ def request_from_hub(
     With `fetch_only` each file waits for somebody to look at it and start it, as an upload does.
 
     Raises:
-        Archived, TooManyFiles, BadHubName: Nothing is fetched.
-        DiskNearlyFull, ForeignArtifacts, NoWorker: Nothing can be fetched now.
+        Refusal, TooManyFiles, BadHubName: Nothing is fetched.
+        DiskNearlyFull, ForeignArtifacts, Refusal: Nothing can be fetched now.
     """
     meant = hub.parsed(name)
     require_in_use(project)

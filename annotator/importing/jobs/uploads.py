@@ -34,24 +34,12 @@ class TooManyFiles(Refusal):
     code = "too_many_files"
 
 
-class NotStartable(Refusal):
-    """The job is under way, or its file is gone."""
-
-    code = "not_startable"
-
-
-class AlreadyEnded(Refusal):
-    """The job has ended, so there is nothing to cancel."""
-
-    code = "already_ended"
-
-
 def upload(project: Project, read: Callable[[int], bytes], *, file_name: str, by: User, now: datetime) -> ImportJob:
     """Keeps the file, which `read` returns piece by piece, and takes a sample of its rows. A file that cannot be read
     makes a job that has failed and says why.
 
     Raises:
-        Archived, TooManyFiles, EmptyFile: The file is not kept.
+        Refusal, TooManyFiles, EmptyFile: The file is not kept.
         DiskNearlyFull, ForeignArtifacts: There is no room for it, or the folder is not this installation's.
     """
     require_in_use(project)
@@ -125,15 +113,16 @@ def start(job: ImportJob, *, dry_run: bool, mapping: ColumnMapping | None) -> Im
     """Has the light worker import the file, or only check it. A file that was checked can be started again.
 
     Raises:
-        Archived: The project is archived.
-        NotStartable: The job is under way, or its file is gone.
+        Refusal: The project is archived.
+        Refusal: The job is under way, or its file is gone.
         MissingColumn: The mapping names a column that the file does not have.
-        NoWorker: Nobody listens to the queue `light`.
+        Refusal: Nobody listens to the queue `light`.
     """
     require_in_use(job.project)
     if not _may_start(job):
-        raise NotStartable(
-            _("The import is under way, or its file is gone. To import the file again, upload it again.")
+        raise Refusal(
+            _("The import is under way, or its file is gone. To import the file again, upload it again."),
+            code="not_startable",
         )
     if mapping:
         require_columns(mapping, sample_of(job).columns)
@@ -150,7 +139,7 @@ def start(job: ImportJob, *, dry_run: bool, mapping: ColumnMapping | None) -> Im
             **_UNREAD,
         )
         if not started:
-            raise NotStartable(_("Somebody else has started or cancelled this import a moment ago."))
+            raise Refusal(_("Somebody else has started or cancelled this import a moment ago."), code="not_startable")
         job.errors.all().delete()
         audit.record("import.started", subject(job), project=job.project, dry_run=dry_run, mapped=bool(mapping))
         messages.send_on_commit("annotator.tasks.run_imports")
@@ -184,13 +173,16 @@ def cancel(job: ImportJob) -> ImportJob:
     """Ends a job, or discards the file of one that was only checked. Tasks that are in stay, and can be taken back.
 
     Raises:
-        AlreadyEnded: There is nothing to cancel.
+        Refusal: There is nothing to cancel.
     """
     with transaction.atomic():
         # The row's lock waits for the batch that is being written; the worker's next one finds the job cancelled.
         row = ImportJob.objects.select_for_update().get(pk=job.pk)
         if not row.is_active() and not row.was_checked():
-            raise AlreadyEnded(_("This import has ended. What it imported can be taken back in the list of imports."))
+            raise Refusal(
+                _("This import has ended. What it imported can be taken back in the list of imports."),
+                code="already_ended",
+            )
         was_working = row.state == State.WORKING
         row.state, row.finished_at = State.CANCELLED, database_now()
         row.save(update_fields=["state", "finished_at"])

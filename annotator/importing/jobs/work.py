@@ -20,7 +20,6 @@ from annotator.importing.expansion_limits import Incoming
 from annotator.importing.garbage import few_garbage_collections
 from annotator.importing.jobs import fetching
 from annotator.importing.jobs.files import file_of, person_of_file, remove_files
-from annotator.importing.jobs.uploads import NotStartable
 from annotator.importing.mappings import read_mapping
 from annotator.importing.notes import Notes
 from annotator.importing.results import Batch, ImportResult, Journal
@@ -146,7 +145,7 @@ def _import(job: ImportJob) -> None:
     if not file_of(job).is_file():
         if job.tries < ATTEMPTS:
             raise FileMissing
-        raise NotStartable("The file is not where this worker looks for it. Upload it again.")
+        raise Refusal("The file is not where this worker looks for it. Upload it again.", code="not_startable")
     import_row = None if job.dry_run else job.import_row or _begin(job, database_now())
     # A file that goes on has the time of its beginning: ratings without a time of their own were all given at once.
     now = import_row.made_at if import_row else database_now()

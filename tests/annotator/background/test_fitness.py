@@ -17,6 +17,7 @@ from annotator.models import Installation, User
 from annotator.projects.issues import Issue, Problem, facts, issues
 from annotator.storage import artifacts
 from tests.builders import make_project
+from tests.refusals import refusal
 
 
 class Queue:
@@ -116,7 +117,7 @@ def test_a_queue_that_promises_no_gpu_needs_none(
 
 def test_work_is_refused_with_the_reason_while_only_an_unfit_worker_is_there() -> None:
     heartbeats.beat("light@there", ["light"], Fault.ARTIFACTS)
-    with pytest.raises(heartbeats.NoWorker, match="is running, but takes no work: it does not see the installation's"):
+    with refusal("no_worker", match="is running, but takes no work: it does not see the installation's"):
         heartbeats.require("light")
     heartbeats.beat("light@here", ["light"])
     heartbeats.require("light")

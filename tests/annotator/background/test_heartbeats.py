@@ -11,7 +11,7 @@ import redis
 from django.conf import LazySettings
 
 from annotator.background import heartbeats
-from annotator.background.heartbeats import NoWorker
+from tests.refusals import refusal
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def _silence() -> None:
 
 def test_without_a_heartbeat_nobody_listens() -> None:
     assert not heartbeats.listening()["train"].alive
-    with pytest.raises(NoWorker, match="celery -A annotator worker -Q train"):
+    with refusal("no_worker", match="celery -A annotator worker -Q train"):
         heartbeats.require("train")
 
 
@@ -56,7 +56,7 @@ def test_a_redis_that_is_away_is_said_within_seconds(settings: LazySettings, mon
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     monkeypatch.setattr(heartbeats, "connection", heartbeats._client.__wrapped__)
     began = time.monotonic()
-    with pytest.raises(NoWorker, match="Redis does not answer"):
+    with refusal("no_worker", match="Redis does not answer"):
         heartbeats.require("train")
     assert time.monotonic() - began < 5
     with pytest.raises(redis.RedisError):

@@ -22,6 +22,7 @@ from annotator.storage import disk_space
 from annotator.storage.disk_space import DiskNearlyFull
 from tests.builders import make_task, rate
 from tests.conftest import Cast
+from tests.refusals import refusal
 
 State = ExportJob.State
 # What a worker's second thread writes is seen by the first one, and the other way round, only once it is committed.
@@ -223,7 +224,7 @@ def test_erased_texts_are_in_no_file(project: Project, cast: Cast, rated: Task) 
     waiting = wanted(project, cast.carol)
     ExportJob.objects.texts_have_gone(project.pk)
     assert again(written).state == State.WITHDRAWN
-    with pytest.raises(jobs.NoFile, match="A text was erased"):
+    with refusal("no_file", match="A text was erased"):
         jobs.file_of(again(written))
     jobs.sweep(now=database_now())
     assert not written.directory().exists()
@@ -249,7 +250,7 @@ def test_old_files_go_and_rows_follow(project: Project, cast: Cast, rated: Task)
     assert jobs.sweep(now=now) == 0
     assert jobs.sweep(now=now + ExportJob.FILE_KEPT + timedelta(minutes=1)) == 1
     assert (again(job).state, job.directory().exists()) == (State.EXPIRED, False)
-    with pytest.raises(jobs.NoFile, match="7 days"):
+    with refusal("no_file", match="7 days"):
         jobs.file_of(again(job))
     jobs.sweep(now=now + ExportJob.KEPT + timedelta(minutes=1))
     assert not ExportJob.objects.exists()

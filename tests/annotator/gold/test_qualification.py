@@ -6,14 +6,14 @@ import pytest
 from django.test import Client
 
 from annotator import assignment
-from annotator.assignment import REASONS, NotAtWork
+from annotator.assignment import REASONS
 from annotator.gold import gold_tasks, qualification
-from annotator.gold.qualification import NothingToTake, NoTriesLeft
 from annotator.models import Membership, PauseReason, Project, QualificationRun, Role, Task, User
 from annotator.projects.archive import archive
 from annotator.review import exclude
 from tests.builders import ATTRIBUTES, NOW, make_gold, make_task
 from tests.conftest import Cast
+from tests.refusals import refusal
 
 pytestmark = pytest.mark.django_db
 GOLD = [(4, 0), (1, 3), (2, 4)]
@@ -66,7 +66,7 @@ def test_others_fail_and_leave_one_try(project: Project, alice: Membership) -> N
 def test_tries_are_limited(project: Project, alice: Membership) -> None:
     for _ in range(2):
         take(alice, off_by=2)
-    with pytest.raises(NoTriesLeft):
+    with refusal("no_tries_left"):
         qualification.begin(alice, "test", now=NOW)
 
 
@@ -103,13 +103,13 @@ def test_the_first_answer_stands(project: Project, alice: Membership) -> None:
 
 def test_without_gold_there_is_nothing_to_take(project: Project, alice: Membership) -> None:
     Task.objects.filter(gold__isnull=False).delete()
-    with pytest.raises(NothingToTake):
+    with refusal("nothing_to_take"):
         qualification.begin(alice, "test", now=NOW)
 
 
 def test_a_test_that_is_not_asked_for_costs_no_try(project: Project, alice: Membership) -> None:
     Project.objects.update(qualification_required=False)
-    with pytest.raises(NothingToTake, match="no test"):
+    with refusal("nothing_to_take", match="no test"):
         qualification.begin(alice, "test", now=NOW)
 
 
@@ -167,9 +167,9 @@ def test_who_gets_no_tasks_takes_no_test(
     task = qualification.next_task(run)
     assert task is not None
     idle(project, cast, how)
-    with pytest.raises(NotAtWork, match=str(REASONS[how])):
+    with refusal("not_at_work", match=str(REASONS[how])):
         qualification.begin(alice, kind, now=NOW)
-    with pytest.raises(NotAtWork, match=str(REASONS[how])):
+    with refusal("not_at_work", match=str(REASONS[how])):
         qualification.answer(run, task, {}, now=NOW)
     client.force_login(cast.alice)
     page = client.get(f"/qualification/{run.pk}/", follow=True)

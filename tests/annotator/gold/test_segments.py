@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from annotator.annotation import InUse, change_cuts
+from annotator.annotation import change_cuts
 from annotator.gold import gold_tasks, qualification
 from annotator.models import ExpertRating, Project, QualificationAnswer, QualificationRun, Task, User
 from annotator.pii.redaction import Choice, redact
 from tests.annotator.segmented import ASPECTS, TEXT, make_segmented_project
 from tests.builders import NOW, imported, make_member, make_user, task_row
+from tests.refusals import refusal
 
 CUT = [[0, 10], [10, 20], [20, 28]]
 
@@ -140,5 +141,5 @@ def test_a_redaction_takes_what_was_said_of_a_segment_along(project: Project, al
 
 def test_the_segments_of_a_gold_task_stay(project: Project, alice: User) -> None:
     imported(project, gold_row("g1", 4, None, 0))
-    with pytest.raises(InUse, match="gold task"):
+    with refusal("in_use", match="gold task"):
         change_cuts(Task.objects.get().pk, {ExpertRating.objects.get().response_id: [TEXT]})

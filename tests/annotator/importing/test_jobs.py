@@ -14,18 +14,18 @@ from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
 from annotator.background import heartbeats, messages
-from annotator.background.heartbeats import NoWorker, QueueHealth
+from annotator.background.heartbeats import QueueHealth
 from annotator.db.clock import database_now
 from annotator.importing import batches, import_rows, jobs, samples, withdrawal
-from annotator.importing.jobs import AlreadyEnded, EmptyFile, NotStartable, TooManyFiles, uploads, work
+from annotator.importing.jobs import EmptyFile, TooManyFiles, uploads, work
 from annotator.importing.mappings import MissingColumn, mapping_of_text, read_mapping
 from annotator.models import AuditEntry, Import, ImportJob, Project, Rubric, Task, User
 from annotator.projects import archive
-from annotator.projects.archive import Archived
 from annotator.storage import artifacts, disk_space
 from annotator.storage.disk_space import DiskNearlyFull
 from tests.builders import ATTRIBUTES, NOW, json_lines, label_row, make_member, make_project, make_user, task_row
 from tests.celery_workers import wait_for, worker
+from tests.refusals import refusal
 from tests.shared_data import needs_shared, shared
 
 ROOT = Path(__file__).parents[3]
@@ -232,7 +232,7 @@ def test_an_unreadable_file_fails_at_once_with_the_reason(project: Project, cont
     job = uploaded(project, content)
     assert (job.state, folders()) == (State.FAILED, [])
     assert why in job.error
-    with pytest.raises(NotStartable):
+    with refusal("not_startable"):
         jobs.start(job, dry_run=False, mapping=None)
 
 
@@ -247,7 +247,7 @@ def test_a_file_that_holds_too_much_fails_in_the_worker(project: Project, settin
 def test_without_a_worker_nothing_starts(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     job = uploaded(project, tasks(1))
     monkeypatch.setattr(heartbeats, "listening", lambda: {queue: QueueHealth(0, None) for queue in heartbeats.QUEUES})
-    with pytest.raises(NoWorker):
+    with refusal("no_worker"):
         jobs.start(job, dry_run=False, mapping=None)
     job.refresh_from_db()
     assert job.state == State.UPLOADED
@@ -263,9 +263,9 @@ def test_a_project_has_so_many_files_at_most(project: Project, monkeypatch: pyte
 def test_an_archived_project_takes_no_file(project: Project) -> None:
     job, waiting = uploaded(project, tasks(1)), started(project, tasks(1))
     archive.archive(project, now=NOW)
-    with pytest.raises(Archived):
+    with refusal("archived"):
         uploaded(project, tasks(1))
-    with pytest.raises(Archived):
+    with refusal("archived"):
         jobs.start(job, dry_run=False, mapping=None)
     assert worked(waiting).state == State.FAILED
 
@@ -273,10 +273,10 @@ def test_an_archived_project_takes_no_file(project: Project) -> None:
 def test_a_job_is_started_once(project: Project) -> None:
     job = uploaded(project, tasks(1))
     jobs.start(job, dry_run=False, mapping=None)
-    with pytest.raises(NotStartable, match="Somebody else"):
+    with refusal("not_startable", match="Somebody else"):
         jobs.start(job, dry_run=False, mapping=None)  # as another page that was loaded before
     job.refresh_from_db()
-    with pytest.raises(NotStartable, match="under way"):
+    with refusal("not_startable", match="under way"):
         jobs.start(job, dry_run=False, mapping=None)
 
 
@@ -294,7 +294,7 @@ def test_an_upload_is_discarded(project: Project, django_capture_on_commit_callb
     with django_capture_on_commit_callbacks(execute=True):
         assert jobs.cancel(job).state == State.CANCELLED
     assert folders() == []
-    with pytest.raises(AlreadyEnded):
+    with refusal("already_ended"):
         jobs.cancel(job)
 
 

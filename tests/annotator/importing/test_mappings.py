@@ -33,6 +33,7 @@ from annotator.models import (
 from tests.builders import ATTRIBUTES, NOW, json_lines, task_row
 from tests.builders import imported as imported_tasks
 from tests.conftest import Cast
+from tests.refusals import refusal
 
 PAIR = {"prompt": "question", "responses": [{"text": "answer_1"}, {"text": "answer_2"}]}
 ROW = {"question": "Name a prime.", "answer_1": "7", "answer_2": "8", "topic": "numbers"}
@@ -210,7 +211,7 @@ def test_a_project_keeps_so_many_mappings_at_most(project: Project, monkeypatch:
     monkeypatch.setattr(kept_mappings, "MOST", 1)
     kept_mappings.keep(project, "one", read_mapping(PAIR), by=None)
     kept_mappings.keep(project, "one", read_mapping(PAIR), by=None)
-    with pytest.raises(kept_mappings.TooManyMappings):
+    with refusal("too_many_mappings"):
         kept_mappings.keep(project, "two", read_mapping(PAIR), by=None)
 
 

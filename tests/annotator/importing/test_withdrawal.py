@@ -8,9 +8,8 @@ from django.core.management import CommandError, call_command
 from rest_framework.test import APIClient
 
 from annotator import annotation, assignment
-from annotator.background.heartbeats import NoWorker
 from annotator.gold import qualification
-from annotator.importing import AlreadyRated, TakenBack, batches, import_rows, take_back, withdrawal, withdrawal_preview
+from annotator.importing import TakenBack, batches, import_rows, take_back, withdrawal, withdrawal_preview
 from annotator.models import AuditEntry, Import, Label, Project, QualificationRun, Tally, Task, User
 from annotator.storage import disk_space
 from tests.builders import (
@@ -27,6 +26,7 @@ from tests.builders import (
     task_row,
 )
 from tests.conftest import Cast
+from tests.refusals import refusal
 
 As = Callable[[User], APIClient]
 IMPORTS = "/api/v1/projects/talk/imports/"
@@ -78,7 +78,7 @@ def test_what_somebody_has_rated_keeps_the_import(project: Project, cast: Cast) 
     made = imported_file(project, "a", "b", "c")
     held = claimed(project, cast.alice)
     annotation.submit(held.pk, submission(held.task), now=NOW)
-    with pytest.raises(AlreadyRated, match="1 of the 3 tasks"):
+    with refusal("already_rated", match="1 of the 3 tasks"):
         take_back(made, by=None, now=NOW)
     assert (Task.objects.count(), Import.objects.get().taken_back_at) == (3, None)
 
@@ -91,7 +91,7 @@ def test_an_answer_in_the_qualification_keeps_the_import(project: Project, cast:
     task = Task.objects.get()
     scores = {response.pk: dict.fromkeys(ATTRIBUTES, 1) for response in task.responses.all()}
     qualification.answer(run, task, scores, now=NOW)
-    with pytest.raises(AlreadyRated):
+    with refusal("already_rated"):
         take_back(made, by=None, now=NOW)
 
 
@@ -133,7 +133,7 @@ def test_an_import_that_is_taken_back_while_it_runs_ends(project: Project, monke
 def test_a_large_import_goes_in_the_background(project: Project, monkeypatch: pytest.MonkeyPatch, cast: Cast) -> None:
     monkeypatch.setattr(withdrawal, "AT_THE_DOOR", 1)
     made = imported_file(project, "a", "b")
-    with pytest.raises(NoWorker):
+    with refusal("no_worker"):
         take_back(made, by=None, now=NOW)
     withdrawal.begin(made, by=cast.carol, now=NOW)
     assert withdrawal.finish_all(now=NOW) == 1

@@ -32,12 +32,13 @@ from annotator.models import (
 )
 from annotator.models.import_jobs import ERASED
 from annotator.pii.quotations import NotInTheText
-from annotator.pii.redaction import CannotRedact, Choice, preview, redact
+from annotator.pii.redaction import Choice, preview, redact
 from annotator.pii.texts import Place, texts_of
 from annotator.review import judge
 from annotator.review.blindness import tasks_held_by
 from tests.builders import NOW, claimed, gold_row, imported, make_task, make_user, rate, task_row
 from tests.conftest import Cast
+from tests.refusals import refusal
 
 MAIL = "ola.nord@example.com"
 SECRET = f"Write to {MAIL}, or to Ola Nord."
@@ -252,12 +253,12 @@ def test_numbers_in_metadata_give_way(secret: Task) -> None:
 @pytest.mark.parametrize("state", [Task.State.OPEN, Task.State.COMPLETE, Task.State.RETIRED, Task.State.GOLD])
 def test_only_a_quarantined_task_is_redacted(secret: Task, state: str) -> None:
     Task.objects.update(state=state)
-    with pytest.raises(CannotRedact, match="Only a quarantined task"):
+    with refusal("cannot_redact", match="Only a quarantined task"):
         redact(secret.pk, Choice(marked(secret)), now=NOW)
 
 
 def test_nothing_chosen_is_refused(secret: Task) -> None:
-    with pytest.raises(CannotRedact, match="at least one place"):
+    with refusal("cannot_redact", match="at least one place"):
         redact(secret.pk, Choice(), now=NOW)
 
 
@@ -268,7 +269,7 @@ def test_a_quote_that_is_nowhere_is_refused(secret: Task) -> None:
 
 def test_an_id_that_holds_the_text_is_refused_and_nothing_changes(secret: Task) -> None:
     Task.objects.update(external_id=f"mail-{MAIL}")
-    with pytest.raises(CannotRedact, match="Retire the task"):
+    with refusal("cannot_redact", match="Retire the task"):
         redact(secret.pk, Choice(marked(secret)), now=NOW)
     assert MAIL in Task.objects.get().conversation[0]["content"]
 

@@ -5,9 +5,10 @@ import pytest
 from annotator import annotation
 from annotator.models import Annotation, Assignment, Membership, Project, Role, User
 from annotator.projects import members
-from annotator.projects.members import RefusedName, UnknownAccount, WeakPassword
+from annotator.projects.members import RefusedName, WeakPassword
 from tests.builders import NOW, claimed, make_task, submission
 from tests.conftest import Cast
+from tests.refusals import refusal
 
 PASSWORD = "tall order 9"
 
@@ -19,7 +20,7 @@ def test_an_account_is_admitted_once(project: Project, cast: Cast) -> None:
 
 
 def test_a_new_name_needs_a_password(project: Project) -> None:
-    with pytest.raises(UnknownAccount, match="password"):
+    with refusal("unknown_account", match="password"):
         members.admit(project, username="frank", role=Role.ANNOTATOR)
 
 

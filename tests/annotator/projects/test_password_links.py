@@ -9,9 +9,10 @@ from annotator.accounts.links import UnknownLink
 from annotator.models import AuditEntry, PasswordLink, Project, Role, Token, User
 from annotator.projects import members, password_links
 from annotator.projects.members import WeakPassword
-from annotator.projects.password_links import ForAdministrators, PasswordLinkEnded
+from annotator.projects.password_links import PasswordLinkEnded
 from tests.builders import NOW, make_member, make_project, make_user
 from tests.conftest import Cast
+from tests.refusals import refusal
 
 NEW = "as I like it, mostly"
 
@@ -68,20 +69,20 @@ def test_a_password_that_is_changed_otherwise_ends_the_link(project: Project, ca
 
 def test_not_for_a_manager(project: Project, cast: Cast) -> None:
     make_member(project, cast.dave, role=Role.MANAGER)
-    with pytest.raises(ForAdministrators, match="manages a project"):
+    with refusal("for_administrators", match="manages a project"):
         secret_for(cast, project, cast.dave)
 
 
 def test_not_for_somebody_who_is_asked_to_manage(project: Project, cast: Cast) -> None:
     members.give_role(cast.alice.memberships.select_related("project", "user").get(), Role.MANAGER)
-    with pytest.raises(ForAdministrators):
+    with refusal("for_administrators"):
         secret_for(cast, project, cast.alice)
 
 
 @pytest.mark.parametrize("role", Role.values)
 def test_not_for_somebody_in_another_s_project(project: Project, other: Project, cast: Cast, role: str) -> None:
     make_member(other, cast.alice, role=role)
-    with pytest.raises(ForAdministrators):
+    with refusal("for_administrators"):
         secret_for(cast, project, cast.alice)
 
 
@@ -94,14 +95,14 @@ def test_for_somebody_whose_projects_are_all_one_s_own(project: Project, other: 
 @pytest.mark.parametrize("field", ["is_staff", "is_superuser"])
 def test_not_for_staff(project: Project, cast: Cast, field: str) -> None:
     User.objects.filter(pk=cast.alice.pk).update(**{field: True})
-    with pytest.raises(ForAdministrators):
+    with refusal("for_administrators"):
         secret_for(cast, project, User.objects.get(username="alice"))
 
 
 def test_not_for_a_stranger_nor_for_oneself_nor_by_a_reviewer(project: Project, cast: Cast) -> None:
     reviewer = make_member(project, make_user("rita"), role=Role.REVIEWER).user
     for user, by in ((cast.dave, cast.carol), (cast.carol, cast.carol), (cast.alice, reviewer), (cast.alice, cast.bob)):
-        with pytest.raises(ForAdministrators):
+        with refusal("for_administrators"):
             secret_for(cast, project, user, by=by)
 
 

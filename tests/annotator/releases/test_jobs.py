@@ -22,13 +22,13 @@ from annotator.models import AuditEntry, Import, Project, Release, ReleaseTask, 
 from annotator.pii.redaction import Choice, redact
 from annotator.releases import folder, jobs
 from annotator.releases.particulars import Particulars
-from annotator.review.blindness import StillRating
 from annotator.storage import disk_space
 from annotator.storage.disk_space import DiskNearlyFull
 from tests.annotator.releases.conftest import Made, again, elsewhere
 from tests.builders import NOW, claimed, imported, label_row, make_import
 from tests.celery_workers import environment, wait_for
 from tests.conftest import Cast
+from tests.refusals import refusal
 
 State = Release.State
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_writing_process")]
@@ -240,7 +240,7 @@ def test_an_erased_text_withdraws_the_releases_that_hold_its_task(rated: list[Ta
     with_it = made()
     redacted(rated[0])
     assert (again(without).state, again(with_it).state) == (State.DONE, State.WITHDRAWN)
-    with pytest.raises(jobs.NoFiles, match="was erased"):
+    with refusal("no_files", match="was erased"):
         jobs.folder_of(again(with_it), None)
     jobs.folder_of(again(without), None)
     assert (without.folder().exists(), with_it.folder().exists()) == (True, False)
@@ -294,18 +294,18 @@ def test_whoever_rates_a_task_of_the_release_does_not_read_it(project: Project, 
     Task.objects.filter(pk=task.pk).update(state=Task.State.OPEN, slots_wanted=3, open_slots=3)
     held = claimed(project, cast.alice)
     assert ReleaseTask.objects.filter(release=release, task_id=held.task_id).exists()
-    with pytest.raises(StillRating, match="You are rating a task of this release"):
+    with refusal("still_rating", match="You are rating a task of this release"):
         jobs.folder_of(release, cast.alice)
     assert jobs.folder_of(release, cast.bob) == release.folder()
 
 
 def test_files_that_are_missing_are_named_so(waiting: Release) -> None:
-    with pytest.raises(jobs.NoFiles, match="not written yet"):
+    with refusal("no_files", match="not written yet"):
         jobs.folder_of(waiting, None)
     jobs.run_waiting()
     release = again(waiting)
     release.folder().rename(release.folder().with_name("elsewhere"))
-    with pytest.raises(jobs.NoFiles, match="missing from the disk"):
+    with refusal("no_files", match="missing from the disk"):
         jobs.folder_of(release, None)
 
 

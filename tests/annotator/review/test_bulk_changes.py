@@ -14,21 +14,13 @@ from annotator import annotation
 from annotator.annotation import decide_quarantine
 from annotator.background import heartbeats
 from annotator.models import Assignment, AuditEntry, BulkChange, ChangedTask, Label, Project, Report, Task, User
-from annotator.projects.archive import Archived, archive
+from annotator.projects.archive import archive
+from annotator.refusals import Refusal
 from annotator.review import bulk_changes
-from annotator.review.bulk_changes import (
-    BadPriority,
-    CannotBeUndone,
-    NothingToChange,
-    TooManyTasks,
-    bulk_change_preview,
-    change_many,
-    finish,
-    finish_all,
-    undo,
-)
+from annotator.review.bulk_changes import bulk_change_preview, change_many, finish, finish_all, undo
 from tests.builders import NOW, claimed, make_gold, make_project, make_task, make_user, rate, submission
 from tests.conftest import Cast
+from tests.refusals import refusal
 
 DATA = "/projects/talk/data/"
 CHANGE = f"{DATA}change/"
@@ -134,7 +126,7 @@ def test_what_somebody_has_changed_since_is_not_put_back(project: Project, cast:
 
 def test_gold_tasks_and_those_of_others_are_left_out(project: Project, cast: Cast) -> None:
     gold, foreign = make_gold(project, "gold-1"), make_task(make_project("other"), "t-9")
-    with pytest.raises(NothingToChange):
+    with refusal("nothing_to_change"):
         made(project, cast, "retire", gold, foreign)
     assert states(gold, foreign) == ["gold", "open"]
     assert bulk_change_preview(project, ids(gold, foreign), action="retire").chosen == 0
@@ -172,7 +164,7 @@ def test_undoing_all_changes_in_reverse_restores_everything(project: Project, ca
         for number, action in enumerate(actions):
             try:
                 done.append(made(project, cast, action, *tasks, priority=number + 1 if action == "priority" else None))
-            except NothingToChange:
+            except Refusal:
                 continue
         for change in reversed(done):
             undo(change, now=NOW)
@@ -192,7 +184,7 @@ def few_at_the_door(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("few_at_the_door")
 def test_many_tasks_need_a_worker(project: Project, cast: Cast) -> None:
     tasks = [make_task(project, f"t-{number}") for number in range(3)]
-    with pytest.raises(heartbeats.NoWorker):
+    with refusal("no_worker"):
         made(project, cast, "retire", *tasks)
     assert not BulkChange.objects.exists()
 
@@ -220,7 +212,7 @@ def test_a_worker_carries_out_what_another_began(project: Project, cast: Cast, m
     tasks = [make_task(project, f"t-{number}") for number in range(5)]
     change = made(project, cast, "retire", *tasks)
     assert (change.finished_at, states(*tasks)) == (None, ["open"] * 5)
-    with pytest.raises(CannotBeUndone):
+    with refusal("cannot_be_undone"):
         undo(change, now=NOW)
 
     # The first worker dies in its second batch.
@@ -254,7 +246,7 @@ def test_a_worker_carries_out_what_another_began(project: Project, cast: Cast, m
 def test_a_change_is_undone_once(project: Project, cast: Cast) -> None:
     change = made(project, cast, "retire", make_task(project))
     undo(change, now=NOW)
-    with pytest.raises(CannotBeUndone):
+    with refusal("cannot_be_undone"):
         undo(change, now=NOW)
 
 
@@ -262,9 +254,9 @@ def test_an_archived_project_is_left_alone(project: Project, cast: Cast) -> None
     task = make_task(project)
     change = made(project, cast, "retire", task)
     archive(project, now=NOW)
-    with pytest.raises(Archived):
+    with refusal("archived"):
         undo(change, now=NOW)
-    with pytest.raises(Archived):
+    with refusal("archived"):
         made(project, cast, "reopen", task)
 
 
@@ -272,13 +264,13 @@ def test_an_archived_project_is_left_alone(project: Project, cast: Cast) -> None
 def test_a_priority_that_does_not_fit_is_refused(
     project: Project, cast: Cast, action: str, priority: int | None
 ) -> None:
-    with pytest.raises(BadPriority):
+    with refusal("bad_priority"):
         made(project, cast, action, make_task(project), priority=priority)
 
 
 def test_more_tasks_than_at_once_are_refused(project: Project, cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk_changes, "MOST_TASKS", 1)
-    with pytest.raises(TooManyTasks, match="Add a filter"):
+    with refusal("too_many_tasks", match="Add a filter"):
         made(project, cast, "retire", make_task(project), make_task(project))
 
 

@@ -47,6 +47,7 @@ from tests.builders import (
     submission,
 )
 from tests.conftest import Cast
+from tests.refusals import refusal
 
 
 def excluded(project: Project, user: User, by: User) -> Exclusion:
@@ -226,7 +227,7 @@ def test_nobody_is_promised_to_come_back_where_no_worker_listens(
     rated_alone(project, cast.bob, 3)
     enforce(excluded(project, cast.bob, cast.carol).pk, now=NOW)
     heartbeats.forget("test")
-    with pytest.raises(heartbeats.NoWorker):
+    with refusal("no_worker"):
         readmit(project, cast.bob, now=NOW)
     assert not AuditEntry.objects.filter(action="annotator.readmitted").exists()
 

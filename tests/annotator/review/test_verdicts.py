@@ -7,7 +7,6 @@ from annotator import annotation, assignment, consensus
 from annotator.annotation import Refused
 from annotator.models import Assignment, AuditEntry, Consensus, Label, Project, Role, Tally, Task, User, Verdict
 from annotator.review import judge
-from annotator.review.blindness import OwnWork
 from annotator.review.verdicts import CommentNeeded
 from tests.builders import (
     NOW,
@@ -23,6 +22,7 @@ from tests.builders import (
 )
 from tests.builders import submission as filled
 from tests.conftest import Cast
+from tests.refusals import refusal
 
 ACCEPT, REJECT = Verdict.Decision.ACCEPTED, Verdict.Decision.REJECTED
 
@@ -147,7 +147,7 @@ def test_a_rejection_needs_a_comment(project: Project, cast: Cast, rita: User, t
 
 def test_nobody_judges_their_own(project: Project, rita: User, task: Task) -> None:
     (held,) = rated_by(project, rita)
-    with pytest.raises(OwnWork):
+    with refusal("own_work"):
         accepted(held, rita)
 
 

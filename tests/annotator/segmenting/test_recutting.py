@@ -7,18 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from annotator.limits import MOST_SEGMENTS
-from annotator.segmenting import (
-    CannotRecut,
-    DifferentTexts,
-    NotFiner,
-    Range,
-    carried,
-    finest_common_cut,
-    is_partition,
-    joined,
-    split,
-)
+from annotator.segmenting import CannotRecut, Range, carried, finest_common_cut, is_partition, joined, split
 from tests.annotator.segmenting.cuts import cuts
+from tests.refusals import refusal
 
 CUT = (Range(0, 5), Range(5, 10), Range(10, 16))
 TEXT = "One. Two.\nThree."
@@ -79,7 +70,7 @@ def test_the_finest_common_cut_has_the_boundaries_of_all() -> None:
 
 
 def test_cuts_of_different_texts_have_none_in_common() -> None:
-    with pytest.raises(DifferentTexts):
+    with refusal("different_texts"):
         finest_common_cut([[Range(0, 4)], [Range(0, 5)]])
 
 
@@ -93,7 +84,7 @@ def test_scores_are_carried_onto_a_finer_cut() -> None:
 
 @pytest.mark.parametrize("onto", [[Range(0, 9)], [Range(0, 6), Range(6, 10)]])
 def test_scores_are_not_carried_onto_a_cut_that_is_not_finer(onto: Sequence[Range]) -> None:
-    with pytest.raises(NotFiner, match="lie in no single rated segment"):
+    with refusal("not_finer", match="lie in no single rated segment"):
         carried([4, 1], [Range(0, 6), Range(6, 9)], onto=onto)
 
 

@@ -10,6 +10,7 @@ from rest_framework.test import APIClient
 
 from annotator.background import heartbeats
 from annotator.models import AuditEntry, Membership, Project, Role, User, Webhook, WebhookDelivery
+from annotator.refusals import Refusal
 from annotator.webhooks import endpoints
 from annotator.webhooks.events import announce
 from tests.conftest import Cast
@@ -104,7 +105,7 @@ def test_without_a_worker_a_test_says_so(rest: APIClient, monkeypatch: pytest.Mo
     one = f"{PLACE}{made(rest)['id']}/"
 
     def nobody(queue: str) -> None:
-        raise heartbeats.NoWorker(queue)
+        raise Refusal(queue, code="no_worker", status=503)
 
     monkeypatch.setattr(heartbeats, "require", nobody)
     answer = rest.post(f"{one}test/")

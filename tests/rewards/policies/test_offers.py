@@ -9,13 +9,13 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from annotator.models import AuditEntry, Project
-from rewards.champions import ConfirmationNeeded
 from rewards.models import Policy, Snapshot
 from rewards.policies import offers
 from rewards.policies.judging import figures
 from rewards.promotion import FilesErased
 from rewards.reasons import coded, in_words
 from tests.builders import NOW
+from tests.refusals import refusal
 from tests.rewards.policies.snapshots import make_policy, make_snapshot
 
 
@@ -67,13 +67,13 @@ def test_figures_are_those_computed_by_hand() -> None:
 @pytest.mark.django_db
 def test_an_offer_by_hand_needs_a_yes_and_is_audited(project: Project) -> None:
     policy = make_policy(project)
-    with pytest.raises(ConfirmationNeeded, match="no champion yet"):
+    with refusal("confirmation_needed", match="no champion yet"):
         offers.offer(policy, confirmed=False, now=NOW)
     offered = offers.offer(policy, confirmed=True, now=NOW)
     assert (offered.state, offered.offered_at) == (Policy.State.OFFERED, NOW)
     entry = AuditEntry.objects.get(action="policy.offered")
     assert entry.details == {"overruled": in_words(coded("no_champion"))}
-    with pytest.raises(offers.OfferedAlready):
+    with refusal("offered_already"):
         offers.offer(policy, confirmed=True, now=NOW)
 
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from annotator.background import heartbeats
-from annotator.background.heartbeats import NoWorker, QueueHealth
+from annotator.background.heartbeats import QueueHealth
 from annotator.launch import environment
 from annotator.models import Project, User
 from annotator.storage.disk_space import DiskNearlyFull
@@ -21,6 +21,7 @@ from rewards.policies import policy_runs, policy_settings
 from rewards.policies.setting_texts import SETTINGS
 from rewards.run_settings import UnusableConfig
 from tests.conftest import Cast
+from tests.refusals import refusal
 from tests.rewards.policies.snapshots import make_policy, make_snapshot
 from tests.rewards.scored import make_model
 
@@ -100,13 +101,13 @@ def test_an_unknown_snapshot_is_refused(carol: APIClient, project: Project) -> N
 def test_a_snapshot_with_texts_to_be_forgotten_is_refused(project: Project) -> None:
     snapshot = make_snapshot(project)
     snapshot.marked_at = timezone.now()
-    with pytest.raises(policy_runs.SnapshotUnusable):
+    with refusal("snapshot_unusable"):
         policy_runs.request(project, reason="a test", config=CONFIG, snapshot=snapshot)
 
 
 def test_without_a_worker_it_says_so(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeats, "listening", lambda: dict.fromkeys(heartbeats.QUEUES, QueueHealth(0, None)))
-    with pytest.raises(NoWorker):
+    with refusal("no_worker"):
         policy_runs.request(project, reason="a test", config=CONFIG, snapshot=make_snapshot(project))
 
 

@@ -39,11 +39,6 @@ def managed_policy_run(user: User, pk: int) -> TrainingRun:
     return _managed(user, _visible(user, _RUNS.of_policies(), pk))
 
 
-def managed_run_of_any_kind(user: User, pk: int) -> TrainingRun:
-    """Returns a run of a project that the user manages; 403 for the project's other members."""
-    return _managed(user, _visible(user, _RUNS, pk))
-
-
 def managed_policy(user: User, pk: int) -> Policy:
     """Returns a policy of a project that the user manages; 403 for the project's other members."""
     return _managed(user, _visible(user, Policy.objects.select_related("project", "run__snapshot", "judge"), pk))

@@ -74,7 +74,7 @@ def test_an_account_s_imports_keep_nobody_else_from_theirs(
 
 
 def asked(path: str, **headers: str) -> Any:
-    request = SimpleNamespace(command="POST", path=path, asking=False, error=None, headers=headers)
+    request = SimpleNamespace(command="POST", path=path, awaiting_permission=False, error=None, headers=headers)
     return SimpleNamespace(requests=[request], share=None)
 
 

@@ -1,9 +1,8 @@
 """The web server: waitress in several processes that share one listening socket.
 
 waitress reads whole requests before one of its threads sees them, so a slow sender holds a socket and no thread.
-`processes` starts the processes and keeps them alive, `server` is the loop of one, `channel` is a connection with its
-deadlines, `parser` reads a request within its limits, `thread_pools` has the threads, and `connections` holds what the
-processes know of each other.
+`processes` starts the processes and keeps them alive, `server` is the loop of one and what it knows of the others,
+`channel` is a connection with its limits and deadlines, and `thread_pools` has the threads.
 
 Maintained servers by their settings cannot stand in for it where no proxy does, as with `make run`. On 2026-11-26, with
 two processes of four threads and no proxy, they were given 200 senders of a body that never ends, and the attacks of

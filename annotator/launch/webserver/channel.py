@@ -1,4 +1,7 @@
-"""A connection, on which a request has a deadline as a whole, and so has the reading of an answer.
+"""A connection: its requests as they arrive, each within its limits, and their deadlines.
+
+A request has a deadline as a whole, and so has the reading of an answer. How much of a request may come is known as
+soon as its first lines have.
 
 waitress itself limits inactivity only, and a sender of a byte now and then is never inactive.
 """
@@ -6,14 +9,18 @@ waitress itself limits inactivity only, and a sender of a byte now and then is n
 import socket
 import time
 from collections.abc import Callable
+from copy import copy
+from functools import cache
 from io import BytesIO
 from threading import RLock
 from typing import Any
 
+from waitress.adjustments import Adjustments
 from waitress.channel import HTTPChannel
+from waitress.parser import HTTPRequestParser
 from waitress.task import Task, WSGITask
+from waitress.utilities import Error, RequestEntityTooLarge
 
-from annotator.launch.webserver.parser import Parser
 from annotator.web import body_limits, lane_shares
 
 HEADER_SECONDS = 10
@@ -30,7 +37,92 @@ LINGER_SECONDS = 2
 the sender would never see the answer."""
 
 
-class Work(WSGITask):  # type: ignore[misc]
+class TooLarge(Error):  # type: ignore[misc]
+    """The body is larger than the address takes, which is answered before the body is read."""
+
+    code = 413
+    reason = "Content Too Large"
+
+    def __init__(self, path: str) -> None:
+        super().__init__("")
+        self.path = path
+
+    def to_response(self, ident: str | None = None) -> tuple[str, list[tuple[str, str]], bytes]:
+        kind, body = body_limits.too_large(self.path)
+        return f"{self.code} {self.reason}", [("Content-Type", kind)], body
+
+
+class Parser(HTTPRequestParser):  # type: ignore[misc]
+    """waitress' parser with a limit for each address.
+
+    A body that a stranger may not send waits until the application has said whether to read it.
+    `awaiting_permission` is true while that is open, `permission_checked` from then on.
+    """
+
+    # These are waitress' own; it has no types.
+    path = ""
+    adj: Adjustments
+    error: Error | None
+    expect_continue: bool
+    headers_finished: bool
+    completed: bool
+    chunked: bool
+    content_length: int
+    body_bytes_received: int
+
+    awaiting_permission = False
+    permission_checked = False
+    wants_continue = False
+    early_bytes = b""
+
+    def received(self, data: bytes) -> int:
+        consumed: int = super().received(data)
+        if isinstance(self.error, RequestEntityTooLarge):
+            self.error = TooLarge(self.path)
+        elif (
+            not self.permission_checked
+            and not self.completed
+            and self.headers_finished
+            and (self.chunked or self.content_length > body_limits.STRANGERS_MOST)
+        ):
+            # A request that is complete goes to a thread, and waitress reads no further: so the question gets there.
+            self.permission_checked = self.awaiting_permission = self.completed = True
+            # waitress would send "100 Continue" at once, and invite a body that may be refused.
+            self.wants_continue, self.expect_continue = self.expect_continue, False
+            self.early_bytes = data[consumed:]
+            return len(data)
+        return consumed
+
+    def parse_header(self, header_plus: bytes) -> None:
+        super().parse_header(header_plus)
+        self.adj = _limited(self.adj, body_limits.most_bytes(self.path))
+
+    def accept_body(self) -> bytes:
+        """Lets the body come; returns the part of it that came together with the headers."""
+        self.awaiting_permission = self.completed = False
+        self.expect_continue = self.wants_continue
+        rest, self.early_bytes = self.early_bytes, b""
+        return rest
+
+    def close(self) -> None:
+        """Frees the body's buffer, unless the body is still to come.
+
+        waitress closes every request that it has served, and the question whether to read a body is served as one.
+        """
+        if self.completed:
+            super().close()
+
+
+@cache
+def _limited(adjustments: Any, most: int) -> Adjustments:
+    """Returns waitress' settings with this limit. Cached, as there are few limits and many requests."""
+    limited = copy(adjustments)
+    # waitress refuses what is as large as its limit; ours may be reached.
+    limited.max_request_body_size = most + 1
+    return limited
+
+
+class AppRequest(WSGITask):  # type: ignore[misc]
     """A request for the application."""
 
     def get_environment(self) -> dict[str, Any]:
@@ -43,7 +135,7 @@ class Work(WSGITask):  # type: ignore[misc]
             super().set_close_on_finish()
 
 
-class Question(WSGITask):  # type: ignore[misc]
+class BodyPermission(WSGITask):  # type: ignore[misc]
     """Asks the application whether to read a body.
 
     If it says no, that is the answer to the request; if it says yes, nothing is sent.
@@ -63,7 +155,7 @@ class Question(WSGITask):  # type: ignore[misc]
     def finish(self) -> None:
         if self.status.startswith(str(body_limits.GO_ON)):
             self.close_on_finish = False
-            self.channel.go_on()
+            self.channel.accept_body()
         else:
             super().finish()
 
@@ -88,7 +180,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
 
     def task_class(self, channel: "Channel", request: Parser) -> Task:
-        return Question(channel, request) if request.asking else Work(channel, request)
+        return BodyPermission(channel, request) if request.awaiting_permission else AppRequest(channel, request)
 
     # What arrives ------------------------------------------------------------------------------------------
 
@@ -103,24 +195,24 @@ class Channel(HTTPChannel):  # type: ignore[misc]
             return bool(super().received(data))
 
     def service(self) -> None:
-        asking = self.requests[0].asking
+        asking = self.requests[0].awaiting_permission
         # Before the answer is made: the main thread may send it and close while we are still in here.
         self.refused = asking or self.requests[0].error is not None
         super().service()
         self.served, self.idle_since = True, time.monotonic()
-        if asking and self.request is not None:  # the answer was yes, and `go_on` has put the request back
+        if asking and self.request is not None:  # the answer was yes, and `accept_body` has put the request back
             self.refused = False
             self.received(b"")  # takes what was held back, as no more may come
 
-    def go_on(self) -> None:
+    def accept_body(self) -> None:
         """Makes the request that was asked about one that is still arriving."""
         request = self.requests[0]
-        self._held_back = request.go_on()
+        self._held_back = request.accept_body()
         self.began, self.request = time.monotonic(), request
 
     def brings_much(self) -> bool:
         """Returns whether a request of this connection has a body that the application was asked about."""
-        return any(request.asked for request in [*self.requests, self.request] if request is not None)
+        return any(request.permission_checked for request in [*self.requests, self.request] if request is not None)
 
     def body_share(self, account: int) -> bool:
         """Counts the body that is to come on the account's share; returns False if it brings as many already."""

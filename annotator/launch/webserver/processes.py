@@ -15,8 +15,7 @@ import traceback
 from typing import Any
 
 from annotator.launch import child_processes
-from annotator.launch.webserver.connections import Places
-from annotator.launch.webserver.server import GRACE_SECONDS, MOST_CONNECTIONS, Server
+from annotator.launch.webserver.server import GRACE_SECONDS, MOST_CONNECTIONS, Server, SharedCounters
 
 ROUND_SECONDS = 0.2
 SILENT_SECONDS = 60
@@ -38,7 +37,7 @@ class Processes:
 
     def __init__(self, application: Any, listener: socket.socket, *, number: int, threads: int) -> None:
         self.application, self.listener, self.threads = application, listener, threads
-        self.places = Places(number)
+        self.counters = SharedCounters(number)
         self.running: dict[int, int] = {}
         """The process ids by place."""
         self._due = [0.0] * number
@@ -93,7 +92,7 @@ class Processes:
         """Serves requests in the child, and ends the process: it must not return to what its parent was doing."""
         code = 1
         try:
-            server = Server(self.application, self.listener, places=self.places, place=place, threads=self.threads)
+            server = Server(self.application, self.listener, counters=self.counters, place=place, threads=self.threads)
             signal.signal(signal.SIGTERM, lambda *_: server.stop())
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent too, which asks us to end
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
@@ -112,7 +111,7 @@ class Processes:
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
                 del self.running[place]
-                self.places.leave(place)  # else the others would wait for it to accept
+                self.counters.clear(place)  # else the others would wait for it to accept
                 if not self._stopping:
                     _log.error("Process %d of the web has ended (%d) and is started again", pid, status)
 
@@ -123,7 +122,7 @@ class Processes:
         would blame every process.
         """
         for place, pid in self.running.items():
-            rounds, (rounds_before, silent) = self.places.rounds(place), self._rounds[place]
+            rounds, (rounds_before, silent) = self.counters.rounds(place), self._rounds[place]
             self._rounds[place] = (rounds, silent + 1 if rounds == rounds_before else 0)
             if self._rounds[place][1] * ROUND_SECONDS > SILENT_SECONDS:
                 _log.error("Process %d of the web hangs and is replaced", pid)

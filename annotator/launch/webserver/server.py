@@ -1,5 +1,6 @@
 """One process of the web: a loop that accepts, reads and writes, and the threads that answer requests."""
 
+import mmap
 import socket
 import time
 from typing import Any
@@ -8,7 +9,6 @@ from waitress.adjustments import Adjustments
 from waitress.server import TcpWSGIServer
 
 from annotator.launch.webserver.channel import Channel
-from annotator.launch.webserver.connections import Places
 from annotator.launch.webserver.thread_pools import Lanes
 
 GIVE_WAY_SECONDS = 0.02
@@ -21,14 +21,53 @@ MOST_CONNECTIONS = 1_000
 MOST_HEADER_BYTES = 64 * 1024
 STREAM_BYTES = 1_000_000
 """How much of an answer may wait for its reader in memory; beyond that, the thread that makes it waits."""
+_MOST = 2**31 - 1
+"""The largest number that a cell holds: four bytes with a sign."""
+
+
+class SharedCounters:
+    """What the processes know of each other, in memory that they share. To be made before they are forked.
+
+    A connection that is kept alive stays with the process that accepted it, and whoever is awake accepts. Left at that,
+    one process may end up with all annotators, who wait for each other while another process has nothing to do.
+
+    There is no lock: a cell has one writer at a time, and a number that is a moment old costs no more than a connection
+    in the busier process.
+    """
+
+    def __init__(self, number: int) -> None:
+        cells = memoryview(mmap.mmap(-1, 2 * 4 * number)).cast("i")
+        self._connections, self._rounds = cells[:number], cells[number:]
+        for place in range(number):
+            self.clear(place)
+
+    def clear(self, place: int) -> None:
+        """Marks the place as empty: with the most connections of all, nobody gives way to it."""
+        self._connections[place] = _MOST
+
+    def set_connections(self, place: int, connections: int) -> None:
+        self._connections[place] = connections
+
+    def is_busiest(self, place: int) -> bool:
+        """Returns whether another process has fewer connections."""
+        return self._connections[place] > min(self._connections)
+
+    def tick(self, place: int) -> None:
+        """Counts a round of the process' loop, which shows that it does not hang."""
+        self._rounds[place] = (self._rounds[place] + 1) % _MOST
+
+    def rounds(self, place: int) -> int:
+        return self._rounds[place]
 
 
 class Server(TcpWSGIServer):  # type: ignore[misc]
     channel_class = Channel
     accepting: bool
 
-    def __init__(self, application: Any, listener: socket.socket, *, places: Places, place: int, threads: int) -> None:
-        self.places, self.place = places, place
+    def __init__(
+        self, application: Any, listener: socket.socket, *, counters: SharedCounters, place: int, threads: int
+    ) -> None:
+        self.counters, self.place = counters, place
         self.accepts_from = self.looked_at = 0.0
         self.giving_way = self.gave_way = False
         self.stops_by: float | None = None
@@ -67,7 +106,7 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         """Serves until `stop`, and then for as long as requests are being answered, within GRACE_SECONDS."""
         while self.stops_by is None or (self._map and time.monotonic() < self.stops_by):
             self.asyncore.poll2(self._patience(), self._map)
-            self.places.go_round(self.place)
+            self.counters.tick(self.place)
             self._close_overdue()
             if self.stops_by is not None:
                 self._close_idle()
@@ -104,7 +143,7 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
     def _close_idle(self) -> None:
         """Stops accepting, and closes the connections that wait for no answer; the loop ends with the last one."""
         if self.accepting:
-            self.places.leave(self.place)  # the other processes accept what comes now
+            self.counters.clear(self.place)  # the other processes accept what comes now
             self.accepting = False
             self.del_channel()
             self.socket.close()
@@ -121,7 +160,7 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
     def handle_accept(self) -> None:
         """Accepts a connection, unless a process with fewer connections shall have it first."""
         now = time.monotonic()
-        if not self.gave_way and self.places.has_more(self.place):
+        if not self.gave_way and self.counters.is_busiest(self.place):
             self.accepts_from = now + GIVE_WAY_SECONDS
             return
         if len(self.active_channels) >= MOST_CONNECTIONS and not self._make_room():
@@ -146,4 +185,4 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
     def count_connections(self) -> None:
         # A process that is stopping has left its place, and must not look as if it had room.
         if self.stops_by is None:
-            self.places.hold(self.place, len(self.active_channels))
+            self.counters.set_connections(self.place, len(self.active_channels))

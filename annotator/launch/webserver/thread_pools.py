@@ -190,9 +190,9 @@ class Lanes:
         # Called from the one thread that reads every socket: nothing here may wait.
         request = channel.requests[0]
         pool = self._of(request.command, request.path)
-        if request.asking and channel.server.large_bodies() > MOST_LARGE_BODIES:
+        if request.awaiting_permission and channel.server.large_bodies() > MOST_LARGE_BODIES:
             request.error = Busy("")
-        if request.asking or request.error:
+        if request.awaiting_permission or request.error:
             pool = self._lanes[-1][1]
         elif not pool.has_room(Held(channel, pool)):
             request.error, pool = Busy(""), self._lanes[-1][1]

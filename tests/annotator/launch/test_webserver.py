@@ -12,25 +12,24 @@ import pytest
 
 from annotator.launch.run import ROOT
 from annotator.launch.webserver import processes
-from annotator.launch.webserver.connections import Places
 from annotator.launch.webserver.processes import Processes
-from annotator.launch.webserver.server import MOST_CONNECTIONS, Server
+from annotator.launch.webserver.server import MOST_CONNECTIONS, Server, SharedCounters
 from annotator.launch.webserver.thread_pools import Lanes, lanes, most_threads
 
 
 def test_a_process_with_more_connections_gives_way() -> None:
-    places = Places(3)
-    places.hold(0, 3)
-    places.hold(1, 2)
-    assert (places.has_more(0), places.has_more(1)) == (True, False)
+    counters = SharedCounters(3)
+    counters.set_connections(0, 3)
+    counters.set_connections(1, 2)
+    assert (counters.is_busiest(0), counters.is_busiest(1)) == (True, False)
 
 
 def test_nobody_waits_for_a_process_that_has_ended() -> None:
-    places = Places(2)
-    places.hold(0, 3)
-    places.hold(1, 2)
-    places.leave(1)
-    assert not places.has_more(0)
+    counters = SharedCounters(2)
+    counters.set_connections(0, 3)
+    counters.set_connections(1, 2)
+    counters.clear(1)
+    assert not counters.is_busiest(0)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +79,9 @@ def test_a_lane_that_is_full_says_so_and_takes_no_page_s_thread() -> None:
     made = Lanes(1)
     made.shutdown()  # nobody works on anything
     asked = [
-        SimpleNamespace(command="POST", path="/api/v1/openrlhf/talk/", asking=False, error=None, headers={})
+        SimpleNamespace(
+            command="POST", path="/api/v1/openrlhf/talk/", awaiting_permission=False, error=None, headers={}
+        )
         for _ in range(6)
     ]
     for request in asked:
@@ -128,7 +129,7 @@ def test_a_process_whose_loop_stands_still_is_replaced(monkeypatch: pytest.Monke
         made = Processes(None, SimpleNamespace(), number=2, threads=1)  # type: ignore[arg-type]
         made.running = {0: hangs.pid, 1: works.pid}
         for _ in range(5):
-            made.places.go_round(1)
+            made.counters.tick(1)
             made._replace_hanging()
         assert hangs.wait(5) == -9
         assert works.poll() is None

@@ -5,33 +5,16 @@ The texts stand in English here. Pages translate them, REST does not.
 
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from django.utils.translation import gettext_noop
 
-
-@dataclass(frozen=True)
-class SettingText:
-    """The label of a setting, and a sentence on what it does."""
-
-    label: str
-    help: str
-
+from annotator.projects.settings import COMMON, SettingText
 
 SETTINGS: Mapping[str, SettingText] = types.MappingProxyType(
     {
-        "backbone": SettingText(
-            gettext_noop("Language model"),
-            gettext_noop("The language model that reads the responses. The operator decides which ones are offered."),
-        ),
-        "stages": SettingText(
-            gettext_noop("What it learns from"),
-            gettext_noop("The kinds of answers that it learns from, one after the other."),
-        ),
-        "epochs": SettingText(
-            gettext_noop("Epochs"),
-            gettext_noop("How often each stage goes through the training prompts. 0 fine-tunes nothing."),
-        ),
+        "backbone": COMMON["backbone"],
+        "stages": COMMON["stages"],
+        "epochs": COMMON["epochs"],
         "max_steps": SettingText(
             gettext_noop("Most steps"),
             gettext_noop("The most steps of each stage. 0 takes as many as the epochs hold."),
@@ -63,19 +46,12 @@ SETTINGS: Mapping[str, SettingText] = types.MappingProxyType(
             gettext_noop("Tokens at once"),
             gettext_noop("How many tokens the network reads at once. Fewer need less memory. 0 takes a whole step."),
         ),
-        "max_length": SettingText(
-            gettext_noop("Longest text"),
-            gettext_noop(
-                "The most tokens of a prompt with its response. What is longer loses the beginning of its prompt."
-            ),
-        ),
+        "max_length": COMMON["max_length"],
         "layers": SettingText(
             gettext_noop("Layers"),
             gettext_noop("How many layers of an encoder are read. 0 tries all and two thirds, and takes the better."),
         ),
-        "learning_rate": SettingText(
-            gettext_noop("Learning rate"), gettext_noop("How far one step changes the weights of the language model.")
-        ),
+        "learning_rate": COMMON["learning_rate"],
         "head_learning_rate": SettingText(
             gettext_noop("Learning rate of the head"),
             gettext_noop("How far one step changes the last layer, which produces the scores."),
@@ -94,10 +70,7 @@ SETTINGS: Mapping[str, SettingText] = types.MappingProxyType(
         "max_grad_norm": SettingText(
             gettext_noop("Largest gradient"), gettext_noop("Longer gradients are cut to this length.")
         ),
-        "lora_rank": SettingText(
-            gettext_noop("Rank of LoRA"),
-            gettext_noop("Trains small added matrices of this rank instead of every weight. 0 trains every weight."),
-        ),
+        "lora_rank": COMMON["lora_rank"],
         "activation_checkpointing": SettingText(
             gettext_noop("Save memory"), gettext_noop("Computes parts of the network twice to need less memory.")
         ),
@@ -148,10 +121,7 @@ SETTINGS: Mapping[str, SettingText] = types.MappingProxyType(
             gettext_noop("Learning curve of fine-tuning"),
             gettext_noop("Shows what more labels would bring to fine-tuning, which takes seven times as long."),
         ),
-        "max_hours": SettingText(
-            gettext_noop("Longest time in hours"),
-            gettext_noop("The run is ended after so many hours. 0 means as many as the operator allows."),
-        ),
+        "max_hours": COMMON["max_hours"],
     }
 )
 """Every setting that a run may be asked for; those that people change first stand first."""

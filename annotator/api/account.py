@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib.auth import authenticate
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import generics, serializers, status
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.permissions import AllowAny
@@ -19,11 +19,28 @@ from annotator.api.fields import KnownFields, WholeNumberField
 from annotator.api.idempotency import Idempotent
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.resources import Resource
-from annotator.api.serializers import MeSerializer
-from annotator.models import Scope
+from annotator.api.serializers import OwnMembershipSerializer
+from annotator.models import Membership, Scope, User
 from annotator.models import Token as StoredToken
 
 LONGEST_NAME = 80
+
+
+class MeSerializer(ModelSerializer[User]):
+    memberships = serializers.SerializerMethodField()
+
+    class Meta:
+        model = User
+        fields = ["username", "is_staff", "memberships"]
+
+    @extend_schema_field(OwnMembershipSerializer(many=True))
+    def get_memberships(self, user: User) -> Any:
+        rows = Membership.objects.filter(user=user).in_use().with_pseudonym()
+        rows = rows.select_related("project").order_by("project__slug")
+        return OwnMembershipSerializer(rows, many=True).data
+
+
+# Tasks, as managers and as annotators see them -------------------------------------------------------------
 
 
 class TokenWishSerializer(KnownFields):

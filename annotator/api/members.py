@@ -14,11 +14,57 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.api.fields import LARGEST, KnownFields, WholeNumberField
+from annotator.api.model_serializers import ModelSerializer
 from annotator.api.resources import Resource
-from annotator.api.serializers import MemberSerializer
 from annotator.db.clock import database_now
 from annotator.models import Membership, Project, Role
 from annotator.projects import member_actions, members, password_links
+
+
+class MemberSerializer(KnownFields, ModelSerializer[Membership]):
+    """A member of a project, as its managers see them. Rows have to come from `with_pseudonym()`."""
+
+    username = serializers.CharField(source="user.username", max_length=150)
+    pseudonym = serializers.CharField(read_only=True, help_text="in this project's exports, and nowhere else")
+    role = serializers.ChoiceField(choices=Role.choices, required=False)
+    offered_role = serializers.CharField(read_only=True, help_text="to be accepted by them; empty: none")
+    accepted = serializers.SerializerMethodField(help_text="false: they have not answered the offer of a role yet")
+    paused_at = serializers.DateTimeField(read_only=True, allow_null=True)
+    pause_reason = serializers.CharField(read_only=True, help_text="gold or manager; empty: not paused")
+    qualified_at = serializers.DateTimeField(read_only=True, allow_null=True)
+    extra_tries = serializers.IntegerField(read_only=True)
+    acknowledged_version = serializers.IntegerField(read_only=True, help_text="of the guidelines; 0: none")
+    password = serializers.CharField(write_only=True, required=False, trim_whitespace=False)
+    quota = WholeNumberField(required=False, allow_null=True, min_value=0, max_value=LARGEST)
+    languages = serializers.ListField(child=serializers.CharField(max_length=60), required=False, max_length=20)
+
+    class Meta:
+        model = Membership
+        fields = [
+            "username",
+            "pseudonym",
+            "role",
+            "offered_role",
+            "accepted",
+            "password",
+            "quota",
+            "languages",
+            "paused_at",
+            "pause_reason",
+            "qualified_at",
+            "extra_tries",
+            "acknowledged_version",
+            "created_at",
+        ]
+
+    def get_accepted(self, member: Membership) -> bool:
+        return not member.offered_role
+
+
+class AnswerSerializer(KnownFields):
+    """The answer to the offer of a role."""
+
+    accept = serializers.BooleanField()
 
 
 class MemberChangeSerializer(KnownFields):

@@ -18,11 +18,10 @@ from rest_framework.views import APIView
 from annotator import access
 from annotator.api.filters import AnnotationFilter, MemberFilter, SinceFilter
 from annotator.api.idempotency import Idempotent
+from annotator.api.members import AnswerSerializer, MemberSerializer
 from annotator.api.resources import Resource
 from annotator.api.serializers import (
     AnnotationSerializer,
-    AnswerSerializer,
-    MemberSerializer,
     OwnMembershipSerializer,
     ProjectByRole,
     ProjectSerializer,

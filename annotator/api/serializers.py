@@ -7,7 +7,7 @@ from django.db import models
 from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema_field
 from rest_framework import serializers
 
-from annotator.api.fields import LARGEST, KnownFields, NumberField, RankingField, SettingsField, WholeNumberField
+from annotator.api.fields import KnownFields, NumberField, RankingField, SettingsField
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.rubrics import text_of
 from annotator.api.segment_fields import (
@@ -20,14 +20,19 @@ from annotator.api.segment_fields import (
 )
 from annotator.consensus import ProtocolPreview
 from annotator.db.storable_text import shown_name
-from annotator.models import Annotation, Attribute, Membership, Project, Rating, Role, Rubric, Task, User
+from annotator.models import Annotation, Attribute, Membership, Project, Rating, Role, Rubric, Task
 from annotator.models.figures import Progress
 from annotator.models.public_ids import response_number
+from annotator.projects import settings
 from annotator.projects.rubrics import RubricText
 from annotator.projects.settings_check import never_met
 
 ASKED = ["preference", "ranking", "confidence", "safe", "feedback", "edit", "domain", "language", "segments"]
 """What a project may ask of an annotator besides the scores."""
+
+
+ABOUT = ["guidelines_version", "created_at", "archived_at", "own"]
+"""What everybody sees of a project besides its settings."""
 
 
 class AttributeSerializer(ModelSerializer[Attribute]):
@@ -74,29 +79,7 @@ class AnnotatorsProjectSerializer(ModelSerializer[Project]):
 
     class Meta:
         model = Project
-        fields = [
-            "slug",
-            "name",
-            "description",
-            "rubric",
-            "guidelines_version",
-            "lease_minutes",
-            "paused",
-            "ask_preference",
-            "allow_ties",
-            "ask_safety",
-            "ask_confidence",
-            "ask_feedback",
-            "ask_edit",
-            "ask_language",
-            "domains",
-            "segment_unit",
-            "allow_recut",
-            "qualification_required",
-            "created_at",
-            "archived_at",
-            "own",
-        ]
+        fields = [*settings.seen_by(Role.ANNOTATOR), *ABOUT]
 
 
 class ReviewersProjectSerializer(AnnotatorsProjectSerializer):
@@ -108,20 +91,7 @@ class ReviewersProjectSerializer(AnnotatorsProjectSerializer):
     progress = ProgressSerializer(read_only=True)
 
     class Meta(AnnotatorsProjectSerializer.Meta):
-        fields = [
-            *AnnotatorsProjectSerializer.Meta.fields,
-            "base_annotators",
-            "max_annotators",
-            "escalate_above",
-            "keep",
-            "drop_above",
-            "spread_scope",
-            "spread_attribute",
-            "spread_share",
-            "quota",
-            "review_unlikely_percent",
-            "progress",
-        ]
+        fields = [*settings.seen_by(Role.REVIEWER), *ABOUT, "progress"]
 
 
 @extend_schema_field({"oneOf": [{"type": "string"}, {"$ref": "#/components/schemas/RubricText"}]})
@@ -172,53 +142,7 @@ class ProjectSerializer(KnownFields, ModelSerializer[Project]):
 
     class Meta:
         model = Project
-        fields = [
-            "slug",
-            "name",
-            "description",
-            "rubric",
-            "guidelines",
-            "guidelines_version",
-            "base_annotators",
-            "max_annotators",
-            "escalate_above",
-            "keep",
-            "drop_above",
-            "spread_scope",
-            "spread_attribute",
-            "spread_share",
-            "lease_minutes",
-            "paused",
-            "quota",
-            "ask_preference",
-            "allow_ties",
-            "ask_safety",
-            "ask_confidence",
-            "ask_feedback",
-            "ask_edit",
-            "ask_language",
-            "domains",
-            "segment_unit",
-            "allow_recut",
-            "qualification_required",
-            "qualification_threshold",
-            "qualification_tries",
-            "gold_every",
-            "gold_window",
-            "gold_threshold",
-            "retrain_after_labels",
-            "retrain_after_hours",
-            "retrain_cooldown_minutes",
-            "promote_automatically",
-            "review_unlikely_percent",
-            "validation_share",
-            "training_config",
-            "created_at",
-            "archived_at",
-            "own",
-            "progress",
-            "warnings",
-        ]
+        fields = [*settings.seen_by(Role.MANAGER), settings.TRAINER, "guidelines", *ABOUT, "progress", "warnings"]
         read_only_fields = ["created_at", "archived_at"]
 
     def get_warnings(self, project: Project) -> list[str]:
@@ -269,52 +193,6 @@ ProjectByRole = PolymorphicProxySerializer(
 """What a caller sees of a project depends on their role in it."""
 
 
-class MemberSerializer(KnownFields, ModelSerializer[Membership]):
-    """A member of a project, as its managers see them. Rows have to come from `with_pseudonym()`."""
-
-    username = serializers.CharField(source="user.username", max_length=150)
-    pseudonym = serializers.CharField(read_only=True, help_text="in this project's exports, and nowhere else")
-    role = serializers.ChoiceField(choices=Role.choices, required=False)
-    offered_role = serializers.CharField(read_only=True, help_text="to be accepted by them; empty: none")
-    accepted = serializers.SerializerMethodField(help_text="false: they have not answered the offer of a role yet")
-    paused_at = serializers.DateTimeField(read_only=True, allow_null=True)
-    pause_reason = serializers.CharField(read_only=True, help_text="gold or manager; empty: not paused")
-    qualified_at = serializers.DateTimeField(read_only=True, allow_null=True)
-    extra_tries = serializers.IntegerField(read_only=True)
-    acknowledged_version = serializers.IntegerField(read_only=True, help_text="of the guidelines; 0: none")
-    password = serializers.CharField(write_only=True, required=False, trim_whitespace=False)
-    quota = WholeNumberField(required=False, allow_null=True, min_value=0, max_value=LARGEST)
-    languages = serializers.ListField(child=serializers.CharField(max_length=60), required=False, max_length=20)
-
-    class Meta:
-        model = Membership
-        fields = [
-            "username",
-            "pseudonym",
-            "role",
-            "offered_role",
-            "accepted",
-            "password",
-            "quota",
-            "languages",
-            "paused_at",
-            "pause_reason",
-            "qualified_at",
-            "extra_tries",
-            "acknowledged_version",
-            "created_at",
-        ]
-
-    def get_accepted(self, member: Membership) -> bool:
-        return not member.offered_role
-
-
-class AnswerSerializer(KnownFields):
-    """The answer to the offer of a role."""
-
-    accept = serializers.BooleanField()
-
-
 class OwnMembershipSerializer(ModelSerializer[Membership]):
     """The caller's own membership of a project. Rows have to come from `with_pseudonym()`."""
 
@@ -325,23 +203,6 @@ class OwnMembershipSerializer(ModelSerializer[Membership]):
     class Meta:
         model = Membership
         fields = ["project", "role", "offered_role", "pseudonym"]
-
-
-class MeSerializer(ModelSerializer[User]):
-    memberships = serializers.SerializerMethodField()
-
-    class Meta:
-        model = User
-        fields = ["username", "is_staff", "memberships"]
-
-    @extend_schema_field(OwnMembershipSerializer(many=True))
-    def get_memberships(self, user: User) -> Any:
-        rows = Membership.objects.filter(user=user).in_use().with_pseudonym()
-        rows = rows.select_related("project").order_by("project__slug")
-        return OwnMembershipSerializer(rows, many=True).data
-
-
-# Tasks, as managers and as annotators see them -------------------------------------------------------------
 
 
 class MessageSerializer(serializers.Serializer[Any]):

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from django import forms
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.forms.models import fields_for_model
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from annotator.limits import MOST_ANNOTATORS
 from annotator.models import Project, Rubric, User
-from annotator.models.project import WIDEST
 from annotator.projects.guidelines import template
 from annotator.projects.preset_rubrics import DEFAULT_RUBRIC
 from annotator.projects.presets import LEVELS, NUMBERS, OWN, OWN_TITLE, PRESETS
@@ -52,8 +52,14 @@ class NamedProjectForm(forms.Form):
         return data
 
 
-def _number(label: Any, help_text: Any, *, least: int, most: int) -> forms.IntegerField:
-    return forms.IntegerField(required=False, label=label, help_text=help_text, min_value=least, max_value=most)
+ASKED = ("ask_preference", "allow_ties", "ask_safety", "ask_confidence", "ask_feedback", "ask_edit")
+
+
+def _with_bounds(field: Any, **options: Any) -> Any:
+    """Returns a field of a form that may be left empty, and refuses by itself what the model's field refuses."""
+    bounds = (one for one in field.validators if isinstance(one, MinValueValidator | MaxValueValidator))
+    limits = {bound.code: bound.limit_value for bound in bounds}
+    return field.formfield(required=False, **limits, **options)
 
 
 class NewProjectForm(NamedProjectForm):
@@ -67,33 +73,6 @@ class NewProjectForm(NamedProjectForm):
         help_text=_("The scales by which each response is rated. You can rewrite them when the project is there."),
     )
     protocol = forms.ChoiceField(label=_("Protocol"), widget=forms.RadioSelect)
-    base_annotators = _number(
-        _("Annotators for each task"), _("How many people rate each task at first."), least=1, most=MOST_ANNOTATORS
-    )
-    max_annotators = _number(
-        _("At most"),
-        _("The most people for one task, if the ratings are too far apart."),
-        least=1,
-        most=MOST_ANNOTATORS,
-    )
-    escalate_above = _number(
-        _("Ask more above a spread of"),
-        _("The spread is the difference between the highest and the lowest rating of the first attribute."),
-        least=0,
-        most=WIDEST,
-    )
-    keep = _number(
-        _("Annotations kept"),
-        _("The label is the mean of this many annotations, those that are closest to each other."),
-        least=1,
-        most=MOST_ANNOTATORS,
-    )
-    drop_above = _number(
-        _("Drop above a spread of"),
-        _("If even the kept annotations are further apart, the task gives no label."),
-        least=0,
-        most=WIDEST,
-    )
     tasks_planned = forms.IntegerField(
         min_value=0,
         max_value=MOST_TASKS,
@@ -101,12 +80,6 @@ class NewProjectForm(NamedProjectForm):
         label=_("Tasks you plan"),
         help_text=_("Only for the estimate. You import tasks later."),
     )
-    ask_preference = forms.BooleanField(required=False, label=_("Ask which response is better"))
-    allow_ties = forms.BooleanField(required=False, label=_("Offer “equally good” as an answer"))
-    ask_safety = forms.BooleanField(required=False, label=_("Ask whether each response is safe"))
-    ask_confidence = forms.BooleanField(required=False, label=_("Ask how sure the annotator is"))
-    ask_feedback = forms.BooleanField(required=False, label=_("Ask for written feedback on each response"))
-    ask_edit = forms.BooleanField(required=False, label=_("Offer to write a better version of a response"))
     guidelines = forms.CharField(
         required=False,
         label=_("Guidelines"),
@@ -116,6 +89,7 @@ class NewProjectForm(NamedProjectForm):
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.fields |= fields_for_model(Project, (*NUMBERS, *ASKED), formfield_callback=_with_bounds)
         rubric, protocol = self.fields["rubric"], self.fields["protocol"]
         assert isinstance(rubric, forms.ModelChoiceField)
         assert isinstance(protocol, forms.ChoiceField)
@@ -155,8 +129,7 @@ class NewProjectForm(NamedProjectForm):
     def settings(self) -> dict[str, Any]:
         """Returns the settings of the new project, without the guidelines."""
         data, numbers = self.cleaned_data, self.numbers()
-        asked = tuple(name for name in self.fields if name.startswith("ask_") or name == "allow_ties")
-        named = {name: data[name] for name in ("slug", "name", "description", "rubric", *asked)}
+        named = {name: data[name] for name in ("slug", "name", "description", "rubric", *ASKED)}
         own = {name: data[name] for name in NUMBERS if data["protocol"] == OWN}
         return {**named, **(numbers or own)}
 

@@ -104,11 +104,24 @@ class Project(models.Model):
         STEP = "step", _("Step")
         TEXT = "text", _("Whole response")
 
-    slug = models.SlugField(_("slug"), unique=True, validators=[require_addressable])
-    name = models.CharField(_("name"), max_length=120)
-    description = models.TextField(_("description"), blank=True)
+    slug = models.SlugField(
+        _("Name in addresses"),
+        unique=True,
+        validators=[require_addressable],
+        help_text=_("Used in the project's URLs. Links to the old addresses stop working."),
+    )
+    name = models.CharField(_("Name"), max_length=120)
+    description = models.TextField(
+        _("Purpose"), blank=True, help_text=_("What the ratings are for. Everybody in the project sees it.")
+    )
     # RESTRICT, unlike PROTECT, lets a project go together with the versions of the rubric that are its own.
-    rubric = models.ForeignKey(Rubric, on_delete=models.RESTRICT, related_name="projects", verbose_name=_("rubric"))
+    rubric = models.ForeignKey(
+        Rubric,
+        on_delete=models.RESTRICT,
+        related_name="projects",
+        verbose_name=_("Rubric"),
+        help_text=_("It cannot be replaced once something has been rated."),
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     archived_at = models.DateTimeField(null=True, blank=True, editable=False)
     deleted_at = models.DateTimeField(null=True, blank=True, editable=False, help_text="the rest goes in portions")
@@ -117,106 +130,121 @@ class Project(models.Model):
     )
 
     base_annotators = models.PositiveSmallIntegerField(
-        _("base annotators"),
+        _("Annotators for each task"),
         default=3,
-        validators=[MinValueValidator(1)],
-        help_text=_("Annotators who are first asked to rate each task."),
+        validators=[MinValueValidator(1), MaxValueValidator(MOST_ANNOTATORS)],
+        help_text=_("How many people rate each task at first."),
     )
     max_annotators = models.PositiveSmallIntegerField(
-        _("max annotators"),
+        _("Maximum annotators per task"),
         default=5,
         validators=[MinValueValidator(1), MaxValueValidator(MOST_ANNOTATORS)],
-        help_text=_("Most annotators for a task, if their ratings differ too much."),
+        help_text=_("The most people for one task, if the ratings are too far apart."),
     )
     escalate_above = models.PositiveSmallIntegerField(
-        _("escalate above"),
+        _("Ask more above a spread of"),
         default=2,
         validators=[MaxValueValidator(WIDEST)],
         help_text=_("If the spread is above this, more annotators are asked."),
     )
     keep = models.PositiveSmallIntegerField(
-        _("keep"),
+        _("Annotations kept"),
         default=3,
         validators=[MinValueValidator(1), MaxValueValidator(MOST_ANNOTATORS)],
-        help_text=_("The label is made of this many annotations, those that are closest to each other."),
+        help_text=_("The label is the mean of this many annotations, those that are closest to each other."),
     )
     drop_above = models.PositiveSmallIntegerField(
-        _("drop above"),
+        _("Drop above a spread of"),
         default=2,
         validators=[MaxValueValidator(WIDEST)],
         help_text=_("If the spread is above this, the task is dropped."),
     )
     spread_scope = models.CharField(
-        _("spread scope"),
+        _("Annotations whose spread drops a task"),
         max_length=4,
         choices=SpreadScope.choices,
         default=SpreadScope.KEPT,
         help_text=_("Whether the decision to drop a task looks at the kept annotations or at all of them."),
     )
     spread_attribute = models.SlugField(
-        _("spread attribute"), default="helpfulness", help_text=_("The attribute whose spread decides.")
+        _("Attribute whose spread decides"),
+        default="helpfulness",
+        help_text=_("The spread is the difference between the highest and the lowest rating."),
     )
     spread_share = models.FloatField(
-        _("spread share"),
+        _("Share of segments that may differ more"),
         default=0.0,
         db_default=0.0,
         validators=[MinValueValidator(0), MaxValueValidator(0.9)],
         help_text=_(
-            "If an aspect of segments decides: the share of a response's segments that may have a larger spread. "
-            "0: not a single one."
+            "For an aspect of segments. 0: one segment with a wider spread is enough; 0.2: a fifth of a response's "
+            "segments may have one."
         ),
     )
     segment_unit = models.CharField(
-        _("segment unit"),
+        _("Segment unit"),
         max_length=10,
         choices=SegmentUnit.choices,
         default=SegmentUnit.SENTENCE,
         db_default=SegmentUnit.SENTENCE,
-        help_text=_("What a segment of a response is, where the rubric has attributes of segments."),
+        help_text=_(
+            "What annotators rate one by one, if the rubric has attributes of segments. Responses that somebody "
+            "has been given to rate keep their segments."
+        ),
     )
     allow_recut = models.BooleanField(
-        _("allow recut"),
+        _("Annotators may join and split segments"),
         default=False,
         db_default=False,
-        help_text=_("Annotators may join and split the segments of a response."),
+        help_text=_("Ratings of different segments are compared on the finest cut that they have in common."),
     )
     lease_minutes = models.PositiveSmallIntegerField(
-        _("lease minutes"),
+        _("Minutes until a task goes back"),
         default=30,
         validators=[MinValueValidator(1)],
         help_text=_("How long an annotator who does nothing keeps a task."),
     )
 
     paused = models.BooleanField(
-        _("paused"), default=False, help_text=_("Nobody gets a task. Annotators can still submit what they have begun.")
+        _("Paused"), default=False, help_text=_("Nobody gets a task. Annotators can still submit what they have begun.")
     )
     quota = models.PositiveIntegerField(
-        _("quota"), default=0, help_text=_("Tasks that one annotator may rate; 0 means no limit.")
+        _("Tasks for one annotator"), default=0, help_text=_("Tasks that one annotator may rate; 0 means no limit.")
     )
 
-    allow_ties = models.BooleanField(
-        _("allow ties"), default=False, help_text=_("Annotators may answer that both responses are equally good.")
+    allow_ties = models.BooleanField(_("Offer “equally good” as an answer"), default=False)
+    ask_preference = models.BooleanField(
+        _("Ask which response is better"),
+        default=False,
+        help_text=_("Annotators choose between two responses, or rank more than two."),
     )
-    ask_preference = models.BooleanField(_("ask for a preference"), default=False)
-    ask_safety = models.BooleanField(_("ask about safety"), default=False)
-    ask_confidence = models.BooleanField(_("ask for confidence"), default=False)
+    ask_safety = models.BooleanField(
+        _("Ask whether each response is safe"),
+        default=False,
+        help_text=_("A response may be marked as unsafe and is rated all the same."),
+    )
+    ask_confidence = models.BooleanField(
+        _("Ask how sure the annotator is"),
+        default=False,
+        help_text=_("Three levels: very sure, somewhat sure and not sure."),
+    )
     ask_feedback = models.BooleanField(
-        _("ask for feedback"),
+        _("Ask for written feedback on each response"),
         default=False,
         db_default=False,
-        help_text=_("Annotators write what is good and bad about each response."),
+        help_text=_("A text on what is good and bad about it. It is required."),
     )
     ask_edit = models.BooleanField(
-        _("ask for an edit"),
+        _("Offer to write a better version of a response"),
         default=False,
         db_default=False,
-        help_text=_("Annotators may write a better version of a response."),
+        help_text=_("Nobody has to. A manager can have the edits rated as responses."),
     )
     ask_language = models.BooleanField(
-        _("ask for the language"),
+        _("Ask for the language"),
         default=False,
         db_default=False,
-        help_text=_("Annotators say in which language a task is."),
+        help_text=_("The language that the task is in, besides the one it may have come with."),
     )
     domains = ArrayField(
         models.CharField(max_length=LONGEST_DOMAIN),
@@ -224,63 +252,65 @@ class Project(models.Model):
         blank=True,
         db_default=[],
         validators=[names_of_domains],
-        help_text=_("Annotators choose one of these domains, such as STEM. Leave it empty not to ask."),
-        verbose_name=_("domains"),
+        verbose_name=_("Domains to choose from"),
+        help_text=_("Such as General, STEM, Code. Without any, the domain is not asked for."),
     )
 
     qualification_required = models.BooleanField(
-        _("qualification required"),
+        _("Annotators must pass a test first"),
         default=False,
         help_text=_("Annotators must pass a test of gold tasks before their first task."),
     )
     qualification_threshold = models.FloatField(
-        _("qualification threshold"),
+        _("Kappa that passes the test"),
         default=0.5,
         validators=[MinValueValidator(-1), MaxValueValidator(1)],
         help_text=_("Mean weighted kappa with the experts that is needed to pass the test."),
     )
     qualification_tries = models.PositiveSmallIntegerField(
-        _("qualification tries"),
+        _("Test attempts"),
         default=3,
         validators=[MinValueValidator(1)],
         help_text=_("How often the test may be taken."),
     )
     gold_every = models.PositiveSmallIntegerField(
-        _("gold every"), default=0, help_text=_("About one in this many tasks is a gold task; 0 means none.")
+        _("Gold task frequency (1 in N)"),
+        default=0,
+        help_text=_("About one in this many tasks is a gold task; 0 means none."),
     )
     gold_window = models.PositiveSmallIntegerField(
-        _("gold window"),
+        _("Gold tasks that are judged"),
         default=10,
         validators=[MinValueValidator(2)],
         help_text=_("How many of an annotator's latest gold tasks are judged."),
     )
     gold_threshold = models.FloatField(
-        _("gold threshold"),
+        _("Kappa below which annotators are paused"),
         default=0.3,
         validators=[MinValueValidator(-1), MaxValueValidator(1)],
         help_text=_("Annotators are paused if their mean weighted kappa with the experts is below this."),
     )
 
     retrain_after_labels = models.PositiveIntegerField(
-        _("retrain after labels"), default=0, help_text=_("Retrain after this many new labels; 0 turns this off.")
+        _("Retrain after new labels"), default=0, help_text=_("Retrain after this many new labels; 0 turns this off.")
     )
     retrain_after_hours = models.PositiveIntegerField(
-        _("retrain after hours"),
+        _("Retrain after hours"),
         default=0,
         help_text=_("Retrain when the last snapshot is this old and there are new labels; 0 turns this off."),
     )
     retrain_cooldown_minutes = models.PositiveIntegerField(
-        _("retrain cooldown minutes"),
+        _("Minutes between runs"),
         default=30,
         help_text=_("Shortest time between the end of a run and the next automatic one."),
     )
     promote_automatically = models.BooleanField(
-        _("promote automatically"),
+        _("Promote a better model automatically"),
         default=True,
-        help_text=_("A better model takes over automatically. Otherwise it waits for a manager's decision."),
+        help_text=_("Otherwise a better model waits for a manager's decision."),
     )
     review_unlikely_percent = models.PositiveSmallIntegerField(
-        _("review unlikely percent"),
+        _("Percent of annotations sent to review"),
         default=2,
         validators=[MaxValueValidator(20)],
         help_text=_(
@@ -288,7 +318,7 @@ class Project(models.Model):
         ),
     )
     validation_share = models.FloatField(
-        _("validation share"),
+        _("Share of prompts held out"),
         default=0.1,
         validators=[MinValueValidator(0.01), MaxValueValidator(0.5)],
         help_text=_(
@@ -297,7 +327,7 @@ class Project(models.Model):
         ),
     )
     training_config = models.JSONField(
-        _("training config"),
+        _("Settings of the trainer"),
         default=dict,
         blank=True,
         validators=[usable_by_the_trainer],

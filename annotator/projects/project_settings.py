@@ -14,19 +14,9 @@ from annotator.models import Project, Rubric, User
 from annotator.projects import members, rubrics
 from annotator.projects.guidelines import publish_guidelines
 from annotator.projects.preset_rubrics import DEFAULT_RUBRIC
+from annotator.projects.settings import RECOUNTING
 from annotator.projects.settings_check import InvalidProject, check, deciding_in, scales_of
 from annotator.stale_edits import Seen, require_as_seen
-
-NUMBERS = (
-    "base_annotators",
-    "max_annotators",
-    "escalate_above",
-    "keep",
-    "drop_above",
-    "spread_scope",
-    "spread_attribute",
-    "spread_share",
-)
 
 
 @transaction.atomic
@@ -93,7 +83,7 @@ def change(project: Project, changes: Mapping[str, Any], *, guidelines: str = ""
     if changed:
         audit.record("project.changed", f"project {stored.slug}", project=stored, changed=changed)
     publish_guidelines(stored, guidelines)
-    if recounted := bool(set(changed) & set(NUMBERS)):
+    if recounted := bool(RECOUNTING & set(changed)):
         assignment.recount_later(stored)
     project.refresh_from_db()
     return recounted

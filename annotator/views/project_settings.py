@@ -12,9 +12,10 @@ from django.views.decorators.http import require_http_methods, require_POST
 from annotator import access
 from annotator.access import user_of
 from annotator.db.clock import database_now
-from annotator.forms.project_settings import COMMON, DeleteProjectForm, ProjectSettingsForm
+from annotator.forms.project_settings import DeleteProjectForm, ProjectSettingsForm
 from annotator.models import AuditEntry, Project
 from annotator.projects import archive, deletion, project_settings
+from annotator.projects.settings import COMMON, RECOUNTING, TRAINER
 from annotator.projects.settings_check import InvalidProject, never_met
 from annotator.refusals import Refusal
 from annotator.stale_edits import FIELD, ChangedMeanwhile, sealed
@@ -63,7 +64,7 @@ def _previewed(project: Project, form: ProjectSettingsForm) -> dict[str, Any]:
     if not form.is_valid():
         return {"asked": True, "preview": None}
     try:
-        changes = {name: value for name, value in form.changes().items() if name in project_settings.NUMBERS}
+        changes = {name: value for name, value in form.changes().items() if name in RECOUNTING}
         preview = project_settings.preview(project, changes) if changes else None
     except InvalidProject as invalid:
         return {
@@ -77,7 +78,7 @@ def _previewed(project: Project, form: ProjectSettingsForm) -> dict[str, Any]:
 
 def _show_errors(form: ProjectSettingsForm, invalid: InvalidProject) -> None:
     for name, texts in invalid.errors.items():
-        field = "further" if name == "training_config" else name
+        field = "further" if name == TRAINER else name
         form.add_error(field if field in form.fields else None, texts)
 
 
@@ -95,7 +96,7 @@ def _changed_meanwhile(
     # The user's own changes over what is stored by now, and the page's new state to be compared with.
     data = request.POST.copy()
     for name in fresh.fields:
-        source = "training_config" if name in ("further", *COMMON) else name
+        source = TRAINER if name in ("further", *COMMON) else name
         if source not in mine:
             data.pop(name, None)
             value = fresh[name].value()
@@ -111,7 +112,7 @@ def _changed_meanwhile(
 
 def _label(form: ProjectSettingsForm, name: str) -> str:
     # The form has no fields for settings that change nothing in this project; somebody may change them over REST.
-    return str(form.base_fields["further" if name == "training_config" else name].label)
+    return str(form.base_fields["further" if name == TRAINER else name].label)
 
 
 def _page(project: Project, form: ProjectSettingsForm) -> dict[str, Any]:

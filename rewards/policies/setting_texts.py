@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from django.utils.translation import gettext_noop
 
+from annotator.projects.settings import SettingText
 from rewards.setting_texts import SETTINGS as OF_TRAINING
-from rewards.setting_texts import SettingText
 
 SETTINGS: Mapping[str, SettingText] = types.MappingProxyType(
     {

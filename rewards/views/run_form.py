@@ -16,14 +16,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotator.models import Project
+from annotator.projects.settings import STAGES
 from annotator.refusals import Refusal
 from rewards import run_settings
 from rewards.learning.config import (
     DEVICES,
-    JOINT,
     PATH_SETTINGS,
     PRECISIONS,
-    REGRESSION,
     SCHEDULES,
     TARGETS,
     UPPER_BOUNDS,
@@ -37,16 +36,6 @@ METHODS = (
     (FINE_TUNE, gettext_lazy("Fine-tune the language model")),
     (QUICK, gettext_lazy("Quick: leave the language model as it is")),
 )
-STAGES: Mapping[str, Any] = {
-    REGRESSION: gettext_lazy("Ratings"),
-    "regression,scaled": gettext_lazy("Ratings, then preferences by their strength"),
-    "regression,bradley_terry": gettext_lazy("Ratings, then preferences"),
-    "scaled": gettext_lazy("Preferences by their strength"),
-    "bradley_terry": gettext_lazy("Preferences"),
-    "margin": gettext_lazy("Preferences, with their strength as a margin"),
-    JOINT: gettext_lazy("Ratings and preferences together"),
-}
-"""The orders of stages that are offered; a project's own is offered as well."""
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "targets": TARGETS,
     "schedule": SCHEDULES,

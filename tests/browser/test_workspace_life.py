@@ -53,7 +53,7 @@ def test_a_superuser_takes_a_project_from_its_creation_to_its_deletion(open_page
             rate(copy, User.objects.get(username=name), 1 + number, now=timezone.now(), preference=1)
 
     page.get_by_role("link", name="Settings").last.click()
-    page.get_by_label("At most").fill("3")
+    page.get_by_label("Maximum annotators per task").fill("3")
     page.get_by_label("Annotators for each task").fill("3")
     expect(page.get_by_text("2 complete tasks would reopen")).to_be_visible()
     expect(page.get_by_text("4 labels would be dropped")).to_be_visible()

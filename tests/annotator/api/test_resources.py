@@ -221,7 +221,7 @@ def test_an_unknown_field_is_refused_with_the_known_ones(
     answer = call(carol, "get", f"{path}?fields={fields}")
     assert told(answer) == (400, "invalid")
     assert list(answer.json()["errors"]) == ["fields"]
-    assert {"projects/talk/": "slug, name", "projects/": "slug, name"}.get(path, "id, ") in answer.json()["detail"]
+    assert {"projects/talk/": "name, slug", "projects/": "name, slug"}.get(path, "id, ") in answer.json()["detail"]
 
 
 ADDRESSES = {

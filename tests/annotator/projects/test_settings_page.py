@@ -3,15 +3,21 @@
 from typing import Any
 
 import pytest
+from django.db.models import Field
 from django.test import Client
+from django.utils.text import capfirst
 from rest_framework.test import APIClient
 
 from annotator import assignment
-from annotator.api.serializers import ProjectSerializer, ReviewersProjectSerializer
-from annotator.forms.project_settings import GROUPS, ProjectSettingsForm
+from annotator.api.serializers import AnnotatorsProjectSerializer, ProjectSerializer, ReviewersProjectSerializer
+from annotator.forms.new_project import ASKED, NewProjectForm
+from annotator.forms.project_settings import ProjectSettingsForm
+from annotator.limits import MOST_ANNOTATORS
 from annotator.models import AuditEntry, Project, Role, Rubric, Task, User
 from annotator.projects import project_settings
+from annotator.projects.presets import NUMBERS
 from annotator.projects.rubrics import AttributeText, RubricText, offer
+from annotator.projects.settings import NAMES, RECOUNTING, TRAINER
 from tests.builders import NOW, make_project, make_task, make_user, rate
 from tests.conftest import Cast
 
@@ -37,14 +43,6 @@ def disputed(project: Project, cast: Cast) -> None:
         make_task(project)
         for user, level in zip(cast.annotators, levels, strict=True):
             rate(project, user, level)
-
-
-def test_every_setting_of_a_project_is_in_a_group() -> None:
-    names = [name for group in GROUPS for name in group.names]
-    settings = {field.name for field in Project._meta.concrete_fields if field.editable}
-    asked = (set(names) - {*ProjectSettingsForm.base_fields} - settings) | (settings - set(names))
-    assert asked == {"id", "training_config"} & settings | {"training_config"}
-    assert len(names) == len(set(names))
 
 
 def test_sending_the_page_as_it_is_changes_nothing(carol: Client, project: Project) -> None:
@@ -176,18 +174,30 @@ def test_settings_of_segments_are_asked_only_where_segments_are_rated(carol: Cli
 
 # Every door has every setting ----------------------------------------------------------------------------------
 
-OWN_TO_A_DOOR = {"id", "created_at", "archived_at", "deleted_at", "releases_made"}
-SETTINGS = {field.name for field in Project._meta.concrete_fields} - OWN_TO_A_DOOR
-ONLY_FOR_MANAGERS = {
-    name for name in SETTINGS if name.startswith(("retrain_", "gold_", "qualification_t", "promote_"))
-} | {"training_config", "validation_share", "lease_minutes", "paused"}  # fmt: skip
+NO_SETTINGS = {"id", "created_at", "archived_at", "deleted_at", "releases_made"}
 
 
-def test_every_door_has_every_setting_of_the_model() -> None:
-    assert set(ProjectSettingsForm.Meta.fields) | {"training_config"} == SETTINGS
-    assert set(ProjectSerializer.Meta.fields) >= SETTINGS
-    assert set(ReviewersProjectSerializer.Meta.fields) >= SETTINGS - ONLY_FOR_MANAGERS
-    assert {name for group in GROUPS for name in group.names} >= SETTINGS - {"training_config"}
+def test_the_table_has_every_setting_of_the_model_once() -> None:
+    of_model = {field.name for field in Project._meta.concrete_fields} - NO_SETTINGS
+    assert sorted((*NAMES, TRAINER)) == sorted(of_model)
+
+
+def test_every_door_has_every_setting_of_the_table() -> None:
+    assert ProjectSettingsForm.Meta.fields == NAMES
+    assert set(ProjectSerializer.Meta.fields) >= {*NAMES, TRAINER}
+    assert set(ReviewersProjectSerializer.Meta.fields) >= RECOUNTING | {"quota", "review_unlikely_percent"}
+    assert not set(AnnotatorsProjectSerializer.Meta.fields) & (RECOUNTING | {"gold_every", "validation_share", TRAINER})
+
+
+def test_a_setting_has_one_name_and_one_sentence_everywhere(project: Project, cast: Cast) -> None:
+    forms = (ProjectSettingsForm(project), NewProjectForm(cast.carol))
+    shown = {name: form.fields[name] for form in forms for name in (*NUMBERS, *ASKED)}
+    assert {name: (field.label, field.help_text) for name, field in shown.items()} == {
+        name: (capfirst(field.verbose_name), field.help_text)
+        for name in shown
+        if isinstance(field := Project._meta.get_field(name), Field)
+    }
+    assert forms[1].fields["keep"].widget.attrs == {"min": 1, "max": MOST_ANNOTATORS}
 
 
 # Two at once -------------------------------------------------------------------------------------------------

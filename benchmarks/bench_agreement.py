@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from benchmarks import product
-from benchmarks.bench_growth import select_by_key
+from benchmarks.scale.growth import select_by_key
 
 if TYPE_CHECKING:
     from django.test import Client

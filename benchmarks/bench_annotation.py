@@ -5,7 +5,7 @@ characters and two responses of 1,500 (of 200 from 100,000 tasks on, or the text
 gets five scores. Overlap 3, escalating to 5.
 
 With `--soak S` the largest number of annotators works for S seconds on the largest number of tasks instead, and what
-the processes of each kind hold is watched. With BENCH_PEER (benchmarks/beside_peers.py) a peer works beside it.
+the processes of each kind hold is watched. `bench_peers` has a peer work beside it.
 """
 
 import json
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from annotator.launch.install import ROOT
-from benchmarks import beside_peers, product
+from benchmarks import product
 from benchmarks.load import Call, Outcome, Plan
 from benchmarks.resident import Memory
 
@@ -148,7 +148,7 @@ class Bench:
 
 def carried_out(plan: Plan, *, peer: str = "") -> Outcome:
     """Has a process of its own carry out the plan, in the product or in a peer."""
-    load = ["benchmarks.load_peers", peer] if peer else ["benchmarks.load"]
+    load = ["benchmarks.peers.load", peer] if peer else ["benchmarks.load"]
     done = subprocess.run(
         [sys.executable, "-m", *load],
         input=json.dumps(asdict(plan)),
@@ -230,14 +230,6 @@ def soak(tasks: int, *, crew: Mapping[str, "User"], annotators: int, seconds: fl
         print(f"| {name} | {memory.peak / 10**6:.0f} | {memory.growth():.1%} |")
 
 
-def beside(peer: str, *, crew: Mapping[str, "User"], tasks: int, annotators: int, seconds: float) -> None:
-    def load(place: beside_peers.Place, seconds: float) -> Outcome:
-        carry = not place.peer
-        return carried_out(Plan(place.port, place.project, place.tokens, seconds, carry), peer=place.peer)
-
-    beside_peers.compare(peer, load, crew=crew, tasks=tasks, annotators=annotators, seconds=seconds)
-
-
 def main(words: Sequence[str]) -> None:
     parser = ArgumentParser(prog="bench_annotation")
     parser.add_argument("--tasks", type=int, nargs="+", default=[10_000, 1_000_000])
@@ -245,17 +237,12 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--soak", type=float, metavar="SECONDS")
     chosen = parser.parse_args(words)
-    if (peer := os.environ.get("BENCH_PEER", "")) and peer not in beside_peers.PEERS:
-        parser.error(f"BENCH_PEER is {peer}: write one of {', '.join(beside_peers.PEERS)}")
     with product.database():
         from benchmarks import filling
 
         crew = filling.make_crew(ANNOTATORS)
         if chosen.soak:
             soak(max(chosen.tasks), crew=crew, annotators=max(chosen.annotators), seconds=chosen.soak)
-            return
-        if peer:
-            beside(peer, crew=crew, tasks=min(chosen.tasks), annotators=max(chosen.annotators), seconds=chosen.seconds)
             return
         for tasks in chosen.tasks:
             bench(tasks, crew=crew, annotators=chosen.annotators, seconds=chosen.seconds)

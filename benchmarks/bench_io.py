@@ -6,7 +6,7 @@ rows a second stand the seconds to the first byte, the most memory that the proc
 held meanwhile, and how much that is above what they held in the first fifth of the time. Then files of plain tasks are
 imported by the light worker, which has their texts to search for a while afterwards. At last an export is written to a
 file by a worker that is killed in the middle (kill -9), and fetched in two parts. Where LABEL_STUDIO names its
-environment (benchmarks/label_studio.py), Label Studio gives back so many tasks with three annotations each before, and
+environment (benchmarks/bench_peers.py), Label Studio gives back so many tasks with three annotations each before, and
 takes as many tasks as ours takes, while our processes rest.
 """
 
@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from annotator.launch.run import COMMANDS
-from benchmarks import label_studio, product
+from benchmarks import product
+from benchmarks.peers import label_studio
 from benchmarks.resident import Memory, processes, worked_seconds
 
 if TYPE_CHECKING:

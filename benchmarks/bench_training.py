@@ -158,7 +158,7 @@ class Bench:
             "settings": {"bf16": cuda, "use_cpu": not cuda, "per_device_train_batch_size": self.batch, **settings},
         }
         (self.scratch / "job.json").write_text(json.dumps(job))
-        script = Path(__file__).parent / "training" / "trl_peer.py"
+        script = Path(__file__).parent / "peers" / "trl.py"
         subprocess.run([peer_python(), str(script), str(self.scratch / "job.json")], check=True, capture_output=True)
         result = json.loads((self.scratch / "out.json").read_text())
         right = None if in_order else accuracy(self.loaded(self.scratch / "trained"), held_out)

@@ -117,7 +117,8 @@ def test_scripts_are_as_short_as_contributing_says() -> None:
 
 def test_every_make_target_that_a_page_names_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)) | {"bench-"}
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.glob("*.md")]
+    targets |= {file.stem.replace("_", "-") for file in (ROOT / "benchmarks").glob("bench_*.py")}
+    pages = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "BENCHMARKS.md")), *DOCS.glob("*.md")]
     named = {name for file in pages for name in re.findall(r"(?:`|^)make ([a-z-]+)", file.read_text(), re.MULTILINE)}
     assert named <= targets
 

@@ -160,10 +160,10 @@ def vendor(_arguments: Sequence[str]) -> int:
 
 
 def bench(arguments: Sequence[str]) -> int:
-    """Benchmarks by name, or every one; what stands after a single name is its own."""
+    """A benchmark by its name with arguments of its own, or every one that needs no other product."""
     install({"embedded", "learning", "dev"})
     every = sorted(file.stem.removeprefix("bench_") for file in (ROOT / "benchmarks").glob("bench_*.py"))
-    names = arguments[:1] or every
+    names = arguments[:1] or [name for name in every if name != "peers"]
     return inside([["python", "-m", f"benchmarks.bench_{name}", *arguments[1:]] for name in names])
 
 

@@ -83,7 +83,7 @@ class Bench:
             "settings": {"bf16": cuda, "use_cpu": not cuda, **settings},
         }  # fmt: skip
         (self.scratch / "job.json").write_text(json.dumps(job))
-        script = Path(__file__).parent / "dpo_peer.py"
+        script = Path(__file__).parents[1] / "peers" / "dpo.py"
         subprocess.run([peer_python(), str(script), str(self.scratch / "job.json")], check=True, capture_output=True)
         result = json.loads(out.read_text())
         return Outcome(result["seconds"], result["processor"], result["losses"])

@@ -1,4 +1,4 @@
-"""The annotators of benchmarks/load.py in other products: `python -m benchmarks.load_peers label-studio|potato`.
+"""The annotators of benchmarks/load.py in other products: `python -m benchmarks.peers.load label-studio|potato`.
 
 They ask for a task, rate both of its responses by five attributes, submit, and ask for the next task in a call of its
 own: neither product gives it with the answer to a submission.

@@ -1,6 +1,6 @@
 """Measures what a claim and a submission cost as the number of tasks grows, and that of tasks an annotator has done.
 
-`python -m benchmarks.bench_growth [TASKS ...]`. Each number of tasks has a process and a database of its own, which
+`bench_scale growth [TASKS ...]`. Each number of tasks has a process and a database of its own, which
 calls the stages without HTTP. They take turns of a few calls, so that a machine that grows slower slows all of them.
 The yardstick is a plain SELECT of a task by its primary key over the same connection. Tasks have a prompt of 300
 characters and two responses of 200.
@@ -173,7 +173,7 @@ def done_by_veteran(tasks: int) -> int:
 
 def start_server(tasks: int) -> "subprocess.Popen[str]":
     """Starts a process with a database of so many tasks; it ends when its input does."""
-    command = [sys.executable, "-m", "benchmarks.bench_growth", "--serve", str(tasks)]
+    command = [sys.executable, "-m", "benchmarks.bench_scale", "growth", "--serve", str(tasks)]
     return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
@@ -218,7 +218,11 @@ def both(times: Times) -> float:
     return statistics.median(times.claims) + statistics.median(times.submits)
 
 
-def main(sizes: Sequence[int]) -> None:
+def main(words: Sequence[str]) -> None:
+    if words[:1] == ["--serve"]:
+        serve(int(words[1]))
+        return
+    sizes = [int(word) for word in words] or [*TASKS]
     if min(sizes) < FEWEST_TASKS:
         sys.exit(f"Name at least {FEWEST_TASKS:,} tasks: half of them are the veteran's, and each call takes another.")
     with ExitStack() as stack:
@@ -230,10 +234,3 @@ def main(sizes: Sequence[int]) -> None:
             for tasks, times in of_all.items():
                 done = done_by_veteran(tasks) if is_veteran else 0
                 print(row(times, tasks=tasks, done=done, of_smallest=of_smallest), flush=True)
-
-
-if __name__ == "__main__":
-    if sys.argv[1:2] == ["--serve"]:
-        serve(int(sys.argv[2]))
-    else:
-        main([int(word) for word in sys.argv[1:]] or TASKS)

@@ -1,6 +1,6 @@
 """Measures how well texts are cut into sentences, beside other libraries, and how fast.
 
-`python -m benchmarks.bench_segmenting [LIBRARY ...]`. The libraries (pysbd, syntok, blingfire with numpy, sentencex,
+`bench_scale segmenting [LIBRARY ...]`. The libraries (pysbd, syntok, blingfire with numpy, sentencex,
 nupunkt, icu4py) come from `pip install --target FOLDER`, with FOLDER in PYTHONPATH; nothing of ours needs the others.
 A cut counts as right where the text was cut by hand (tests/annotator/segmenting/texts_cut_by_hand.py). *Alone*, a
 library sees the whole text; *within*, it takes the place of sentencex in our stage.
@@ -9,7 +9,6 @@ library sees the whole text; *within*, it takes the place of sentencex in our st
 import gzip
 import json
 import re
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -188,7 +187,3 @@ def main(names: Sequence[str]) -> None:
     report_errors(names or ["sentencex"])
     report_speed(names or ["sentencex"])
     report_hostile()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -1,12 +1,11 @@
 """Submissions a second of rated segments beside those of plain ratings, over HTTP, with the whole product running.
 
-`python -m benchmarks.bench_segments [--tasks N] [--segments S] [--seconds T] [--rounds R]`. Tasks of one project have
+`bench_scale segments [--tasks N] [--segments S] [--seconds T] [--rounds R]`. Tasks of one project have
 two responses of S segments, each rated by five aspects; those of the other have two responses of the same length, each
 rated by five attributes. The two are measured by turns, with 32 annotators who ask for the next task with each
-submission. `make bench-segmenting` measures how fast texts are cut.
+submission. `bench_scale segmenting` measures how fast texts are cut.
 """
 
-import sys
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from statistics import median
@@ -56,7 +55,7 @@ def measured(kind: str, *, crew: "Mapping[str, User]", tasks: int, segments: int
 
 
 def main(words: Sequence[str]) -> None:
-    parser = ArgumentParser(prog="bench_segments")
+    parser = ArgumentParser(prog="bench_scale segments")
     parser.add_argument("--tasks", type=int, default=10_000)
     parser.add_argument("--segments", type=int, default=40)
     parser.add_argument("--seconds", type=float, default=20)
@@ -76,7 +75,3 @@ def main(words: Sequence[str]) -> None:
                 )
     plain, segmented = (median(rates[kind]) for kind in KINDS)
     print(f"\nMedians: {plain:.1f} plain, {segmented:.1f} by segments, {segmented / plain:.2f} of it.")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -8,15 +8,14 @@ import http.client
 import json
 import os
 import subprocess
-import time
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from annotator.launch import child_processes
 from benchmarks.load import ATTRIBUTES
+from benchmarks.peers import wait_until_it_answers
 
 PORT = 8932
 ADDRESS = f"127.0.0.1:{PORT}"
@@ -42,7 +41,7 @@ def served(environment: Path, data: Path, tasks: Sequence[Mapping[str, Any]], *,
             preexec_fn=child_processes.die_with_parent(),
         )
         try:
-            _wait_until_ready()
+            wait_until_it_answers(f"http://{ADDRESS}/", seconds=PATIENCE_SECONDS)
             yield
         finally:
             child_processes.stop(started, patience=30)
@@ -73,17 +72,6 @@ def _settings(overlap: int) -> dict[str, Any]:
         "num_annotators_per_item": overlap,
         "annotation_schemes": asked,
     }
-
-
-def _wait_until_ready() -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while True:
-        with suppress(OSError):
-            urllib.request.urlopen(f"http://{ADDRESS}/", timeout=PATIENCE_SECONDS).close()
-            return
-        if time.monotonic() > deadline:
-            raise TimeoutError("Potato does not answer")
-        time.sleep(0.2)
 
 
 def log_in(number: int) -> list[str]:

@@ -1,6 +1,6 @@
 """Measures how much memory each process takes that holds a part of a model.
 
-`python -m benchmarks.bench_memory [--processes 1 2 4] [--layers 40]`. A Llama of about a billion parameters with random
+`bench_scale memory [--processes 1 2 4] [--layers 40]`. A Llama of about a billion parameters with random
 weights is stored in fp32. So many processes at a time load it, compute features of two short conversations, and store
 it. Another process reads every 5 ms how much memory each of them has (resident: its own and the pages of files that it
 reads). What it had before it loaded is taken off. One process loads the model as a whole.
@@ -101,7 +101,7 @@ def peaks_of(model: Path, scratch: Path, count: int) -> list[Peaks]:
     marks = scratch / f"marks-{count}"
     marks.mkdir()
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)]
-    task = ["-m", "benchmarks.bench_memory", "--work", str(model), str(scratch / f"stored-{count}"), str(marks)]
+    task = ["-m", "benchmarks.scale.memory", "--work", str(model), str(scratch / f"stored-{count}"), str(marks)]
     # What is freed goes back to the system at once, so that only what is in use is counted.
     environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "262144", "MALLOC_TRIM_THRESHOLD_": "262144"}
     environment |= {"OMP_NUM_THREADS": "1", "TRANSFORMERS_VERBOSITY": "error"}
@@ -178,7 +178,7 @@ def make(place: Path, *, layers: int) -> None:
 
 
 def command() -> list[str]:
-    return [sys.executable, "-m", "benchmarks.bench_memory"]
+    return [sys.executable, "-m", "benchmarks.scale.memory"]
 
 
 if __name__ == "__main__":

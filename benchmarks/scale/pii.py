@@ -1,6 +1,6 @@
 """Measures how well personal information is found, and how fast.
 
-`python -m benchmarks.bench_pii [FILE]`. FILE (or PII_TEXTS, or ../shared/data/pii_texts.jsonl) has lines
+`bench_scale pii [FILE]`. FILE (or PII_TEXTS, or ../shared/data/pii_texts.jsonl) has lines
 {text, spans: [{type, start, end}]} like microsoft/presidio-research's synthetic data. The recognisers were tuned on the
 first, third, ... of its lines; the others were only counted. A true span counts as found if at least half of its
 characters are marked with its kind, a found one as right if at least half of its characters are in true ones.
@@ -92,7 +92,7 @@ def report_speed() -> None:
 
     imported("warm-up")
     alone = imported("alone")
-    setup = "import os; os.nice(10); import django; django.setup(); from benchmarks.bench_pii import scanned; scanned()"
+    setup = "import os; os.nice(10); import django; django.setup(); from benchmarks.scale.pii import scanned; scanned()"
     beside = subprocess.Popen([sys.executable, "-c", setup], cwd=ROOT)
     time.sleep(3)  # until the recognisers are loaded
     slowed = imported("beside")
@@ -146,7 +146,3 @@ def main(words: Sequence[str]) -> None:
     with product.database():
         report_quality(Path(name) if name else ROOT.parent / "shared" / "data" / "pii_texts.jsonl")
         report_speed()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

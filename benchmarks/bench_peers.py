@@ -1,20 +1,31 @@
-"""Annotations a second of the product and of a peer in one run, in turn: medians, and how many times as many.
+"""Rewardloop beside other products: annotations a second of each in one run, in turn, and how many times as many.
 
-BENCH_PEER names the peer, label-studio or potato, and LABEL_STUDIO or POTATO its environment. While one is at work,
+`python -m benchmarks.bench_peers label-studio|potato [--tasks N] [--annotators C] [--seconds S]`. While one is at work,
 the processes of the other rest. Each is warmed up at the beginning of its turn, which is not counted.
+
+| variable | what it names |
+|---|---|
+| `LABEL_STUDIO` | an environment with the packages label-studio and uwsgi; `bench_io` has it take and give data, too |
+| `LABEL_STUDIO_DATABASE_URL` | an account of a PostgreSQL with the extension pg_trgm; without it, it has SQLite |
+| `POTATO` | an environment with the packages potato-annotation and gunicorn |
+| `TRL_PYTHON` | the Python of an environment with TRL, for `bench_training` and `bench_aligning speed` |
 """
 
 import os
 import statistics
+import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from argparse import ArgumentParser
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks import label_studio, potato, product
-from benchmarks.load import Call, Outcome
+from benchmarks import product
+from benchmarks.bench_annotation import ANNOTATORS, WARM_UP_SECONDS, carried_out
+from benchmarks.load import Call, Outcome, Plan
+from benchmarks.peers import label_studio, potato
 
 if TYPE_CHECKING:
     from annotator.models import User
@@ -22,9 +33,7 @@ if TYPE_CHECKING:
 PEERS = ("label-studio", "potato")
 ROUNDS = 3
 OVERLAP = 3
-WARM_UP_SECONDS = 3
 PROMPT, RESPONSE = 300, 1500
-Load = Callable[["Place", float], Outcome]
 
 
 @dataclass(frozen=True)
@@ -62,7 +71,12 @@ def served(peer: str, folder: Path, *, tasks: int, annotators: int) -> Iterator[
             yield Place(peer, label_studio.PORT, str(project), tokens)
 
 
-def compare(peer: str, load: Load, *, crew: Mapping[str, "User"], tasks: int, annotators: int, seconds: float) -> None:
+def load(place: Place, seconds: float) -> Outcome:
+    plan = Plan(place.port, place.project, place.tokens, seconds, carry=not place.peer)
+    return carried_out(plan, peer=place.peer)
+
+
+def compare(peer: str, *, crew: Mapping[str, "User"], tasks: int, annotators: int, seconds: float) -> None:
     """Prints a row for each round, and what came of them."""
     from benchmarks import filling
 
@@ -93,3 +107,23 @@ def _row(name: str, outcome: Outcome) -> str:
 
 def _quantiles(call: Call | None) -> str:
     return f"{call.p50:.0f} / {call.p95:.0f} / {call.p99:.0f}" if call else ""
+
+
+def main(words: Sequence[str]) -> None:
+    parser = ArgumentParser(prog="bench_peers")
+    parser.add_argument("peer", choices=PEERS)
+    parser.add_argument("--tasks", type=int, default=10_000)
+    parser.add_argument("--annotators", type=int, default=ANNOTATORS, choices=range(1, ANNOTATORS + 1))
+    parser.add_argument("--seconds", type=float, default=20)
+    chosen = parser.parse_args(words)
+    if not os.environ.get(variable := chosen.peer.replace("-", "_").upper()):
+        parser.error(f"{variable} names no environment with {chosen.peer}.")
+    with product.database():
+        from benchmarks import filling
+
+        crew = filling.make_crew(ANNOTATORS)
+        compare(chosen.peer, crew=crew, tasks=chosen.tasks, annotators=chosen.annotators, seconds=chosen.seconds)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

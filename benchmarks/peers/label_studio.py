@@ -11,15 +11,15 @@ import json
 import os
 import subprocess
 import time
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from annotator.launch import child_processes
+from benchmarks.peers import wait_until_it_answers
 from benchmarks.resident import Memory, descendants, worked_seconds
 
 PORT = 8931
@@ -75,7 +75,7 @@ def served(environment: Path, data: Path) -> Iterator[None]:
             preexec_fn=child_processes.die_with_parent(),
         )
         try:
-            _wait_until_ready()
+            wait_until_it_answers(f"http://{ADDRESS}/health", seconds=PATIENCE_SECONDS)
             yield
         finally:
             child_processes.stop(started, patience=30)
@@ -131,17 +131,6 @@ def _database_processes() -> list[int]:
         row = connection.execute("SELECT split_part(pg_read_file('postmaster.pid'), E'\n', 1)::int").fetchone()
     assert row
     return [row[0], *descendants(row[0])]
-
-
-def _wait_until_ready() -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while True:
-        with suppress(OSError):
-            urllib.request.urlopen(f"http://{ADDRESS}/health", timeout=PATIENCE_SECONDS).close()
-            return
-        if time.monotonic() > deadline:
-            raise TimeoutError("Label Studio does not answer")
-        time.sleep(0.2)
 
 
 # Calls -----------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 # mypy: ignore-errors
 """Runs TRL's DPOTrainer over the tokens of a job. It runs in an environment of its own and imports nothing of ours.
 
-`python dpo_peer.py JOB.json`: the job's `out` receives {seconds, processor, steps, losses}. The seconds are those of
+`python dpo.py JOB.json`: the job's `out` receives {seconds, processor, steps, losses}. The seconds are those of
 training and of the reference's log-probabilities, wherever the trainer computes them.
 """
 

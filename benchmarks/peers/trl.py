@@ -1,7 +1,7 @@
 # mypy: ignore-errors
 """Runs TRL's RewardTrainer over the tokens of a job. It runs in an environment of its own and imports nothing of ours.
 
-`python trl_peer.py JOB.json`: the job's `out` receives {seconds, processor, steps, losses}.
+`python trl.py JOB.json`: the job's `out` receives {seconds, processor, steps, losses}.
 """
 
 import json

@@ -23,7 +23,7 @@ def promote(model: RewardModel, *, confirmed: bool, now: datetime) -> Promoted:
 
     Raises:
         Refusal: the gate turned it down, it has never been in use, and nobody has confirmed.
-        FilesErased: there is nothing left to score with.
+        Refusal: there is nothing left to score with.
     """
     words = against(model)
     if words and not confirmed:

@@ -24,22 +24,16 @@ VALIDATION = "validation"
 """The name of an evaluation on a snapshot's held-out rows."""
 
 
-class EvaluationFailed(Refusal):
-    """The data cannot be read, or the model cannot be loaded; the message says which."""
-
-    code = "evaluation_failed"
-
-
 def evaluate(model: RewardModel, data: str, *, name: str = "") -> Evaluation:
     """Evaluates the model on `data`, a path or `hub:NAME@SPLIT`, and stores the metrics.
 
     The same model, name and data replace the metrics of the same row.
 
     Raises:
-        EvaluationFailed: the data cannot be read, or the model cannot be loaded.
+        Refusal: the data cannot be read, or the model cannot be loaded.
     """
     if not data.startswith(HUB) and not Path(data).is_file():
-        raise EvaluationFailed(f"There is no file {data}.")
+        raise Refusal(f"There is no file {data}.", code="evaluation_failed")
     settings.ARTIFACTS.mkdir(parents=True, exist_ok=True)
     # Among the artifacts, which a launcher's machines see as well.
     with tempfile.TemporaryDirectory(prefix=".evaluation-", dir=settings.ARTIFACTS) as folder:
@@ -105,7 +99,7 @@ def measured(model: RewardModel, data: str, *, folder: Path, beat: Callable[[], 
     when it raises.
 
     Raises:
-        EvaluationFailed: the data cannot be read, the model cannot be loaded, or it took longer than RUN_HOURS.
+        Refusal: the data cannot be read, the model cannot be loaded, or it took longer than RUN_HOURS.
     """
     (folder / "config.json").write_text(json.dumps(_config(model, data)))
     with (folder / "errors.txt").open("wb") as errors:
@@ -123,7 +117,9 @@ def measured(model: RewardModel, data: str, *, folder: Path, beat: Callable[[], 
         end_group(process)
     if process.returncode != 0:
         words = (folder / "errors.txt").read_text(errors="replace").strip().splitlines()
-        raise EvaluationFailed(words[-1] if words else f"The evaluation ended with code {process.returncode}.")
+        raise Refusal(
+            words[-1] if words else f"The evaluation ended with code {process.returncode}.", code="evaluation_failed"
+        )
     metrics: dict[str, Any] = json.loads((folder / "metrics.json").read_text())
     return metrics
 
@@ -137,9 +133,10 @@ def _wait(process: "subprocess.Popen[bytes]", beat: Callable[[], None]) -> None:
             beat()
         else:
             return
-    raise EvaluationFailed(
+    raise Refusal(
         f"The evaluation was ended after {settings.RUN_HOURS:g} hours. Send fewer rows, or ask the operator for a "
-        "higher RUN_HOURS."
+        "higher RUN_HOURS.",
+        code="evaluation_failed",
     )
 
 

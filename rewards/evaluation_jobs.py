@@ -37,13 +37,6 @@ SURELY_FORGOTTEN_AFTER = timedelta(hours=1)
 _CHUNK = 1 << 20
 
 
-class EmptyFile(Refusal):
-    """The file holds nothing."""
-
-    status = 400
-    code = "empty_file"
-
-
 class _LostJob(Exception):
     """Another attempt owns the job now, or somebody removed it: this worker has to stop working on it."""
 
@@ -56,7 +49,7 @@ def request(model: RewardModel, file: IO[bytes], *, file_name: str, name: str, b
     """Keeps the file and queues the job; `name` is what the evaluation is called, by default the file's name.
 
     Raises:
-        Refusal, EmptyFile: the model cannot be judged by this file.
+        Refusal: the model cannot be judged by this file.
         Refusal: nobody listens to the queue `train`.
         DiskNearlyFull, ForeignArtifacts: there is no room for the file, or the folder is not this installation's.
     """
@@ -93,7 +86,7 @@ def _keep(file: IO[bytes], job: EvaluationJob) -> None:
     with (job.directory() / job.file_name).open("xb") as kept:
         shutil.copyfileobj(file, kept, _CHUNK)
         if not kept.tell():
-            raise EmptyFile(_("The file is empty."))
+            raise Refusal(_("The file is empty."), code="empty_file", status=400)
 
 
 @transaction.atomic
@@ -160,7 +153,7 @@ def _file_of(job: EvaluationJob) -> Path:
     if not file.is_file():
         if job.attempt < settings.RUN_ATTEMPTS:
             raise _PutDown
-        raise evaluation.EvaluationFailed(f"{job.file_name} did not arrive. Send it again.")
+        raise Refusal(f"{job.file_name} did not arrive. Send it again.", code="evaluation_failed")
     return file
 
 

@@ -36,12 +36,6 @@ PAIRS_TOLERANCE = 0.03
 """The most by which the share of pairs in the right order may fall; losing a single pair is always allowed."""
 
 
-class FilesErased(Refusal):
-    """The model's files were erased, because it had learnt from texts that were to be forgotten."""
-
-    code = "files_erased"
-
-
 @dataclass(frozen=True)
 class HeldOut:
     """A model's errors on the held-out prompts: by prompt, the summed squared error and the number of labels in it.
@@ -318,7 +312,7 @@ def promote(model: RewardModel, *, now: datetime, overruled: str = "") -> Reward
     reason against the model, for the audit. Doors call `champions.promote`, which asks for confirmation first.
 
     Raises:
-        FilesErased: there is nothing left to score with.
+        Refusal: there is nothing left to score with.
     """
     # Two promotions at once, or a promotion and an erasure, take turns at the project's row.
     Project.objects.select_for_update().get(pk=model.project_id)
@@ -327,7 +321,7 @@ def promote(model: RewardModel, *, now: datetime, overruled: str = "") -> Reward
         return model
     if model.is_erased():
         text = _("%(model)s has been erased with the snapshot that it learnt from. Promote another model.")
-        raise FilesErased(text % {"model": model})
+        raise Refusal(text % {"model": model}, code="files_erased")
     others = RewardModel.objects.filter(project=model.project_id, is_champion=True).exclude(pk=model.pk)
     replaced = others.values_list("version", flat=True).first()
     # The old champion steps back first: a constraint allows one in each project at any moment.

@@ -29,20 +29,16 @@ class ChampionMissing(Refusal):
     code = "champion_missing"
 
 
-class DiskFull(Refusal):
-    """There is no room for the run's files."""
-
-    code = "disk_full"
-
-
 @contextmanager
 def full_disk_named() -> Iterator[None]:
-    """Turns the error of a full disk into DiskFull."""
+    """Turns the error of a full disk into Refusal."""
     try:
         yield
     except OSError as error:
         if error.errno in FULL:
-            raise DiskFull(f"The disk is full. There is no room for files under {settings.ARTIFACTS}.") from error
+            raise Refusal(
+                f"The disk is full. There is no room for files under {settings.ARTIFACTS}.", code="disk_full"
+            ) from error
         raise
 
 

@@ -12,13 +12,6 @@ if TYPE_CHECKING:  # the framework's views import this module, as the settings n
     from rest_framework.views import APIView
 
 
-class ScopeMissing(Refusal):
-    """The token may not make this call, whatever its account may do."""
-
-    status = 403
-    code = "scope_missing"
-
-
 class ForAnnotators:
     """Marks views of the calls by which tasks are rated: they need *annotate*."""
 
@@ -36,15 +29,17 @@ class ForManagers:
 
 
 class WithinScopes(BasePermission):
-    """Requires that the token has one of the scopes that the call asks for. Raises ScopeMissing."""
+    """Requires that the token has one of the scopes that the call asks for. Raises Refusal."""
 
     def has_permission(self, request: Request, view: "APIView") -> bool:
         token = request.auth
         needed = scopes_for(type(view), str(request.method))
         if isinstance(token, Token) and not needed & set(token.scopes):
-            raise ScopeMissing(
+            raise Refusal(
                 f"This call needs the scope {' or '.join(sorted(needed))}; the token that you sent has "
-                f"{', '.join(token.scopes)}."
+                f"{', '.join(token.scopes)}.",
+                code="scope_missing",
+                status=403,
             )
         return True
 

@@ -34,13 +34,6 @@ from annotator.web.query_parameters import flag, text
 LONGEST_MAPPING = 20_000
 
 
-class SenderGone(Refusal):
-    """Nobody waits for the answer of the import any more."""
-
-    status = 400
-    code = "sender_gone"
-
-
 class TookTooLong(Refusal):
     """The import took longer than one request may; batches that were written before stay."""
 
@@ -144,7 +137,7 @@ def _attended(request: Request) -> Callable[[], None]:
 
     def attend() -> None:
         if is_gone():
-            raise SenderGone("The sender has closed the connection.")
+            raise Refusal("The sender has closed the connection.", code="sender_gone", status=400)
         if time.monotonic() > ends_at:
             raise TookTooLong(
                 f"The import took longer than {settings.IMPORT_SECONDS} seconds and was ended. Send the file to "

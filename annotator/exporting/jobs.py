@@ -48,12 +48,6 @@ _NO_READER = "Whoever asked for this file may no longer read the project's ratin
 State = ExportJob.State
 
 
-class TooManyFiles(Refusal):
-    """The person has as many files of the project as one may have."""
-
-    code = "too_many_files"
-
-
 # The web's side --------------------------------------------------------------------------------------------
 
 
@@ -72,7 +66,7 @@ def request(
 
     Raises:
         UnknownExport, UnknownField, NoLabels, NoRubricVersion, ForManagers: As for `export`.
-        TooManyFiles: The person has too many files already.
+        Refusal: The person has too many files already.
         DiskNearlyFull, ForeignArtifacts: There is no room for it, or the folder is not this installation's.
         Refusal: Nobody listens to the queue `light`.
     """
@@ -82,7 +76,7 @@ def request(
     disk_space.require_room()
     if ExportJob.objects.with_file().filter(project=project, requested_by=by).count() >= MOST_WITH_FILE:
         text = _("You have %(number)s files of this project. Delete one that you no longer need.")
-        raise TooManyFiles(text % {"number": MOST_WITH_FILE})
+        raise Refusal(text % {"number": MOST_WITH_FILE}, code="too_many_files")
     heartbeats.require("light")
     with transaction.atomic():
         job = ExportJob.objects.create(

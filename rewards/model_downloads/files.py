@@ -17,7 +17,6 @@ from annotator.storage.hidden_paths import value_without_places
 from annotator.web.tar_archives import Member
 from rewards.model_downloads.card import card
 from rewards.models import RewardModel
-from rewards.promotion import FilesErased
 from rewards.registry import MANIFEST, REWARD_MANIFEST
 
 CARD = "README.md"
@@ -38,10 +37,12 @@ def files_of(model: RewardModel) -> list[ModelFile]:
     """Returns the files that the model has, the card first.
 
     Raises:
-        FilesErased, Refusal: there are none, or not here.
+        Refusal: there are none, or not here.
     """
     if model.is_erased():
-        raise FilesErased(_("The files were erased, because the model learnt from texts that had to be erased."))
+        raise Refusal(
+            _("The files were erased, because the model learnt from texts that had to be erased."), code="files_erased"
+        )
     reward = reward_manifest(model)
     text = card(model, reward).encode()
     try:

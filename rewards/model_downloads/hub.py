@@ -13,7 +13,7 @@ def push(model: RewardModel, repository: str, *, public: bool) -> str:
     below. A repository that does not exist yet is made, private unless it is to be `public`.
 
     Raises:
-        FilesErased, FilesMissing: as `files_of` does.
+        Refusal, FilesMissing: as `files_of` does.
         HubRefused: as `uploads` does.
     """
     files = {_place(file.path): file.content for file in files_of(model)}

@@ -18,7 +18,7 @@ _KINDS = {".md": "text/markdown; charset=utf-8", ".jinja": "text/plain; charset=
 
 
 def sent_file(request: HttpRequest, model: RewardModel, path: str) -> HttpResponseBase:
-    """Returns the file with this path. Raises Http404, and FilesErased and Refusal as `files_of` does."""
+    """Returns the file with this path. Raises Http404, and Refusal as `files_of` does."""
     file = file_with_path(files_of(model), path)
     _note(model, file=path)
     return answer_with_file(request, file)
@@ -49,7 +49,7 @@ def sent_archive(request: HttpRequest, model: RewardModel, *, part: str = "") ->
     """Returns the files, or those of one part, as a tar file.
 
     Raises:
-        FilesErased, Refusal: as `files_of` and `part_of` do.
+        Refusal: as `files_of` and `part_of` do.
     """
     files = part_of(files_of(model), part)
     members = members_of(model, files)

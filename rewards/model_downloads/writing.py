@@ -10,18 +10,17 @@ from annotator.refusals import Refusal
 from annotator.storage import artifacts, disk_space
 from annotator.storage.hidden_paths import without_places
 from rewards.models import RewardModel
-from rewards.promotion import FilesErased
 
 
 def write_reward(model: RewardModel) -> Path:
     """Writes `reward/` beside the model's files and returns it, in a process of its own, as it imports torch.
 
     Raises:
-        FilesErased, ForeignArtifacts, DiskNearlyFull: there is nothing to read, or no room.
+        Refusal, ForeignArtifacts, DiskNearlyFull: there is nothing to read, or no room.
         Refusal: no class of transformers computes the reward, or the model cannot be read.
     """
     if model.is_erased():
-        raise FilesErased(f"The files of version {model.version} were erased.")
+        raise Refusal(f"The files of version {model.version} were erased.", code="files_erased")
     artifacts.require_ours()
     disk_space.require_room()
     command = [sys.executable, "-m", "rewards.learning", "reward", str(model.directory().parent)]

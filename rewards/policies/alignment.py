@@ -25,12 +25,6 @@ LEFT_OUT = {
 LEFTOVERS = ("checkpoint", "reference")
 
 
-class NothingToAlign(Refusal):
-    """No task of the snapshot has what the method learns from."""
-
-    code = "nothing_to_align"
-
-
 def carry_out(run: TrainingRun) -> Policy:
     """Takes a claimed run to its end and returns the new policy.
 
@@ -71,7 +65,7 @@ def _prepared(run: TrainingRun, snapshot: Snapshot) -> rows.Counts:
     """Writes the rows and the settings of the alignment; the same snapshot gives the same bytes.
 
     Raises:
-        NothingToAlign, UnusableConfig: the snapshot does not have what the settings ask for.
+        Refusal, UnusableConfig: the snapshot does not have what the settings ask for.
     """
     train = snapshot.directory() / "train.jsonl"
     want = rows.wanted(
@@ -87,9 +81,10 @@ def _prepared(run: TrainingRun, snapshot: Snapshot) -> rows.Counts:
     rows.write_rows(folder / policy_settings.ROWS, rows.rows_of(train, want, counts))
     if not counts.rows:
         said = [LEFT_OUT[why] % number for why, number in sorted(counts.left_out.items())]
-        raise NothingToAlign(
+        raise Refusal(
             f"None of the {counts.tasks} tasks to learn from can be used by the method {want.method}: "
-            f"{'; '.join(said)}. Choose another method, or have more responses rated."
+            f"{'; '.join(said)}. Choose another method, or have more responses rated.",
+            code="nothing_to_align",
         )
     config = policy_settings.for_aligner(run.config, levels=want.levels, requested=want.requested)
     (folder / "config.json").write_text(json.dumps(config, indent=2))
@@ -98,13 +93,15 @@ def _prepared(run: TrainingRun, snapshot: Snapshot) -> rows.Counts:
 
 def _require_aspects(want: rows.Wanted) -> None:
     if want.method in BY_SEGMENT and not want.aspects:
-        raise NothingToAlign(
-            f"The method {want.method} learns from scored segments, and the snapshot has none. Choose another method."
+        raise Refusal(
+            f"The method {want.method} learns from scored segments, and the snapshot has none. Choose another method.",
+            code="nothing_to_align",
         )
     # The weights stand there for every aspect; a weight of another name would have been lost.
     if want.method in BY_SEGMENT and not any(want.aspect_weights.values()):
-        raise NothingToAlign(
-            f"aspect_weights names none of the aspects of the snapshot, which are {', '.join(want.aspects)}."
+        raise Refusal(
+            f"aspect_weights names none of the aspects of the snapshot, which are {', '.join(want.aspects)}.",
+            code="nothing_to_align",
         )
 
 

@@ -11,17 +11,18 @@ from rewards.model_downloads.files import ModelFile
 from rewards.model_downloads.sending import answer_with_archive, answer_with_file, file_with_path
 from rewards.models import Policy
 from rewards.policies.registry import MANIFEST
-from rewards.promotion import FilesErased
 
 
 def files_of(policy: Policy) -> list[ModelFile]:
     """Returns the policy's files with their hashes, in the order of their names.
 
     Raises:
-        FilesErased, Refusal: there are none, or not here.
+        Refusal: there are none, or not here.
     """
     if policy.is_erased():
-        raise FilesErased(_("The files were erased, because the policy learnt from texts that had to be erased."))
+        raise Refusal(
+            _("The files were erased, because the policy learnt from texts that had to be erased."), code="files_erased"
+        )
     hashes = {**policy.manifest.get("files", {}), MANIFEST: policy.artifact_hash}
     folder = policy.directory()
     try:
@@ -32,14 +33,14 @@ def files_of(policy: Policy) -> list[ModelFile]:
 
 
 def sent_file(request: HttpRequest, policy: Policy, path: str) -> HttpResponseBase:
-    """Returns the file with this path. Raises Http404, and FilesErased and Refusal as `files_of` does."""
+    """Returns the file with this path. Raises Http404, and Refusal as `files_of` does."""
     file = file_with_path(files_of(policy), path)
     _note(policy, file=path)
     return answer_with_file(request, file)
 
 
 def sent_archive(request: HttpRequest, policy: Policy) -> HttpResponseBase:
-    """Returns all files as a tar file. Raises FilesErased and Refusal as `files_of` does."""
+    """Returns all files as a tar file. Raises Refusal as `files_of` does."""
     files = files_of(policy)
     name = f"{policy.project.slug}-policy-{policy.version}"
     _note(policy, part="all")

@@ -12,7 +12,6 @@ from django.utils.translation import gettext as _
 from annotator import audit
 from annotator.refusals import Refusal
 from rewards.models import Policy
-from rewards.promotion import FilesErased
 from rewards.reasons import Reason, coded, in_english, in_words
 
 FEWEST_PROMPTS = 10
@@ -57,7 +56,7 @@ def offer(policy: Policy, *, confirmed: bool, now: datetime) -> Policy:
 
     Raises:
         Refusal: it is offered.
-        FilesErased: there is nothing left to offer.
+        Refusal: there is nothing left to offer.
         Refusal: nobody has confirmed that it is wanted against the rule.
     """
     policy = Policy.objects.select_for_update(of=["self"]).select_related("project").get(pk=policy.pk)
@@ -65,7 +64,7 @@ def offer(policy: Policy, *, confirmed: bool, now: datetime) -> Policy:
         raise Refusal(_("Policy %(version)s is offered already.") % {"version": policy.version}, code="offered_already")
     if policy.is_erased():
         text = _("Policy %(version)s has been erased with the snapshot that it learnt from.")
-        raise FilesErased(text % {"version": policy.version})
+        raise Refusal(text % {"version": policy.version}, code="files_erased")
     if not confirmed:
         text = _("Policy %(version)s is not offered. %(reason)s Confirm to offer it anyway.")
         words = {"version": policy.version, "reason": in_words(policy.reason)}

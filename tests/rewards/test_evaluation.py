@@ -13,11 +13,11 @@ from rest_framework.test import APIClient
 from annotator.models import Project, Role
 from rewards import evaluation, training
 from rewards.comparison import compare
-from rewards.evaluation import EvaluationFailed
 from rewards.models import Evaluation, Snapshot
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import make_member, make_project, make_user
 from tests.conftest import Cast
+from tests.refusals import refusal
 from tests.rewards.evaluated import HASH, benchmark_metrics, make_evaluation, snapshot_metrics
 from tests.rewards.test_api import As, growth, listed, make_run, told
 
@@ -51,14 +51,14 @@ def test_a_data_set_of_the_hub_is_not_looked_for_on_the_disk(project: Project, m
 
 
 def test_a_file_that_is_not_there_is_refused(project: Project) -> None:
-    with pytest.raises(EvaluationFailed, match=r"no file /nowhere\.jsonl"):
+    with refusal("evaluation_failed", match=r"no file /nowhere\.jsonl"):
         evaluation.evaluate(make_model(project, 1), "/nowhere.jsonl")
 
 
 @pytest.mark.slow
 def test_what_the_learning_core_refuses_comes_back_as_its_sentence(project: Project, tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text(json.dumps({"text": "?"}))
-    with pytest.raises(EvaluationFailed, match=r"columns text.*RewardBench 2: id, prompt"):
+    with refusal("evaluation_failed", match=r"columns text.*RewardBench 2: id, prompt"):
         evaluation.evaluate(make_model(project, 1), str(tmp_path / "rows.jsonl"))
 
 

@@ -17,9 +17,8 @@ from rest_framework.test import APIClient
 from annotator.background import heartbeats
 from annotator.background.heartbeats import QueueHealth
 from annotator.models import AuditEntry, Project, Role, User
+from annotator.refusals import Refusal
 from rewards import erasure, evaluation, evaluation_jobs
-from rewards.evaluation import EvaluationFailed
-from rewards.evaluation_jobs import EmptyFile
 from rewards.models import Evaluation, EvaluationJob, RewardModel, Snapshot
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW, make_member, make_project, make_user
@@ -106,7 +105,7 @@ def test_a_job_ends_with_an_evaluation_and_without_its_file(
 def test_what_the_learning_core_refuses_is_the_job_s_error(
     carol: APIClient, model: RewardModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measuring(monkeypatch, EvaluationFailed("rows.jsonl has the columns text, which are of no known format."))
+    measuring(monkeypatch, Refusal("rows.jsonl has the columns text, which are of no known format."))
     job = upload(carol, model.pk).json()["id"]
     evaluation_jobs.work(job)
     answer = carol.get(f"/api/v1/evaluation-jobs/{job}/").json()
@@ -235,7 +234,7 @@ def test_the_sweep_leaves_the_files_of_jobs_that_wait_and_no_others(model: Rewar
 
 
 def test_an_empty_file_leaves_nothing(model: RewardModel) -> None:
-    with pytest.raises(EmptyFile):
+    with refusal("empty_file"):
         sent(model, b"")
     assert not EvaluationJob.objects.exists()
     assert files() == []

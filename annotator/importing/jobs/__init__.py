@@ -6,16 +6,14 @@ worked on while the lock is free has lost its worker, and goes on behind the las
 """
 
 from annotator.importing.jobs.fetching import request_from_hub
-from annotator.importing.jobs.files import EmptyFile, person_of_file
+from annotator.importing.jobs.files import person_of_file
 from annotator.importing.jobs.leftovers import KEPT, sweep
-from annotator.importing.jobs.uploads import TooManyFiles, cancel, request, sample_of, start, upload
+from annotator.importing.jobs.uploads import cancel, request, sample_of, start, upload
 from annotator.importing.jobs.work import ATTEMPTS, run_waiting
 
 __all__ = [
     "ATTEMPTS",
     "KEPT",
-    "EmptyFile",
-    "TooManyFiles",
     "cancel",
     "person_of_file",
     "request",

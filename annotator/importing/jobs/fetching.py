@@ -40,7 +40,7 @@ def request_from_hub(
     With `fetch_only` each file waits for somebody to look at it and start it, as an upload does.
 
     Raises:
-        Refusal, TooManyFiles, BadHubName: Nothing is fetched.
+        Refusal, BadHubName: Nothing is fetched.
         DiskNearlyFull, ForeignArtifacts, Refusal: Nothing can be fetched now.
     """
     meant = hub.parsed(name)
@@ -74,7 +74,7 @@ def fetch(job: ImportJob, *, update: Callable[..., bool], on_piece: Callable[[],
 
     Raises:
         HubRefused: The Hub does not have it, or does not answer.
-        FileTooLarge, TooManyFiles: There is more than is taken.
+        FileTooLarge, Refusal: There is more than is taken.
         MissingColumn: The mapping names a column that the file does not have.
         UnreadableFile: The file cannot be read.
     """

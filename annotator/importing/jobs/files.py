@@ -16,13 +16,6 @@ from annotator.storage import disk_space
 _CHUNK = 1 << 20
 
 
-class EmptyFile(Refusal):
-    """The file holds nothing."""
-
-    status = 400
-    code = "empty_file"
-
-
 def keep(read: Callable[[int], bytes], job: ImportJob) -> tuple[str, int]:
     """Writes the file; returns its hash and its size."""
     job.directory().mkdir(parents=True)
@@ -33,7 +26,7 @@ def keep(read: Callable[[int], bytes], job: ImportJob) -> tuple[str, int]:
             digest.update(block)
             kept.write(block)
         if not kept.tell():
-            raise EmptyFile(_("The file is empty. Choose a file with one row at least."))
+            raise Refusal(_("The file is empty. Choose a file with one row at least."), code="empty_file", status=400)
         return digest.hexdigest(), kept.tell()
 
 

@@ -28,18 +28,12 @@ MOST_WITH_FILE = 20
 State = ImportJob.State
 
 
-class TooManyFiles(Refusal):
-    """The project has as many uploaded files as it may have."""
-
-    code = "too_many_files"
-
-
 def upload(project: Project, read: Callable[[int], bytes], *, file_name: str, by: User, now: datetime) -> ImportJob:
     """Keeps the file, which `read` returns piece by piece, and takes a sample of its rows. A file that cannot be read
     makes a job that has failed and says why.
 
     Raises:
-        Refusal, TooManyFiles, EmptyFile: The file is not kept.
+        Refusal: The file is not kept.
         DiskNearlyFull, ForeignArtifacts: There is no room for it, or the folder is not this installation's.
     """
     require_in_use(project)
@@ -67,14 +61,14 @@ def upload(project: Project, read: Callable[[int], bytes], *, file_name: str, by
 
 
 def require_places(project: Project, number: int, *, now: datetime) -> None:
-    """Raises TooManyFiles unless the project may hold so many further files on the disk."""
+    """Raises Refusal unless the project may hold so many further files on the disk."""
     held = ImportJob.objects.with_file(now=now).filter(project=project).count()
     if number and held + number > MOST_WITH_FILE:
         text = _(
             "A project can hold %(most)s pending import files, already has %(held)s, and %(number)s would be added. "
             "Import or discard some first, or name a smaller part."
         )
-        raise TooManyFiles(text % {"most": MOST_WITH_FILE, "held": held, "number": number})
+        raise Refusal(text % {"most": MOST_WITH_FILE, "held": held, "number": number}, code="too_many_files")
 
 
 def forget(job: ImportJob) -> None:

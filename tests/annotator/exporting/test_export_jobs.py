@@ -96,7 +96,7 @@ def test_a_person_has_so_many_files_and_no_more(project: Project, cast: Cast, mo
     monkeypatch.setattr(jobs, "MOST_WITH_FILE", 2)
     first = wanted(project, cast.carol)
     wanted(project, cast.carol)
-    with pytest.raises(jobs.TooManyFiles, match="You have 2 files"):
+    with refusal("too_many_files", match="You have 2 files"):
         wanted(project, cast.carol)
     jobs.delete(first)
     wanted(project, cast.carol)

@@ -17,7 +17,7 @@ from annotator.background import heartbeats, messages
 from annotator.background.heartbeats import QueueHealth
 from annotator.db.clock import database_now
 from annotator.importing import batches, import_rows, jobs, samples, withdrawal
-from annotator.importing.jobs import EmptyFile, TooManyFiles, uploads, work
+from annotator.importing.jobs import uploads, work
 from annotator.importing.mappings import MissingColumn, mapping_of_text, read_mapping
 from annotator.models import AuditEntry, Import, ImportJob, Project, Rubric, Task, User
 from annotator.projects import archive
@@ -183,7 +183,7 @@ def test_jobs_are_done_in_the_order_of_their_upload(project: Project) -> None:
 
 
 def test_an_empty_file_leaves_nothing(project: Project) -> None:
-    with pytest.raises(EmptyFile):
+    with refusal("empty_file"):
         uploaded(project, b"")
     assert (ImportJob.objects.count(), folders()) == (0, [])
 
@@ -256,7 +256,7 @@ def test_without_a_worker_nothing_starts(project: Project, monkeypatch: pytest.M
 def test_a_project_has_so_many_files_at_most(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "MOST_WITH_FILE", 1)
     uploaded(project, tasks(1))
-    with pytest.raises(TooManyFiles):
+    with refusal("too_many_files"):
         uploaded(project, tasks(1))
 
 

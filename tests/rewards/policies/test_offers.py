@@ -12,7 +12,6 @@ from annotator.models import AuditEntry, Project
 from rewards.models import Policy, Snapshot
 from rewards.policies import offers
 from rewards.policies.judging import figures
-from rewards.promotion import FilesErased
 from rewards.reasons import coded, in_words
 from tests.builders import NOW
 from tests.refusals import refusal
@@ -83,7 +82,7 @@ def test_an_erased_policy_is_not_offered(project: Project) -> None:
     policy.run.snapshot = make_snapshot(project)
     policy.run.save(update_fields=["snapshot"])
     Snapshot.objects.update(erased_at=timezone.now())
-    with pytest.raises(FilesErased):
+    with refusal("files_erased"):
         offers.offer(policy, confirmed=True, now=NOW)
 
 

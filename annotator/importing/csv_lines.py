@@ -47,7 +47,7 @@ class CsvLines:
         return piece
 
     def _pass_over(self, piece: str, cell: "_Cell") -> None:
-        """To the end of the record: what stands on the lines of a quoted cell are no rows."""
+        """Skips to the end of the record. Line breaks inside a quoted cell do not start a new row."""
         readline, number, quoted = self._text.readline, self.number, _Cell.QUOTED
         while True:
             if cell is not quoted or '"' in piece:

@@ -64,33 +64,26 @@ class ResponseColumns:
 class ColumnMapping:
     """The column for each field of our rows; an empty name stands for none.
 
-    The conversation is in `prompt` as text, or in `messages` as a list of turns, or else `prompt_text` is the prompt of
-    every row. `rest` says what becomes of all other
-    columns. With `fewer`, a response whose cell is empty is left out, and otherwise it is an error. `votes` are columns
-    of votes, and `person` names the column of the person whose scores they are, the lowest of which is `lowest`. A name
-    such as `data.prompt` or `answers.0` reaches into a column.
-
-    Without columns, the file's own layout is read: `questions` says which attribute (or *preference*, *justification*)
-    a question of another tool stands for, and with `fitting_only` ratings that do not fit are left out of their rows.
-    `rated_by` is the person whose ratings the file holds where its rows name nobody.
+    The conversation is in `prompt` or in `messages`, or else `prompt_text` is the prompt of every row. A name such as
+    `data.prompt` or `answers.0` reaches into a column. Without columns, the file's own layout is read.
     """
 
     responses: tuple[ResponseColumns, ...] = ()
-    prompt: str = ""
-    messages: str = ""
+    prompt: str = ""  # the conversation as text
+    messages: str = ""  # the conversation as a list of turns
     prompt_text: str = ""
     id: str = ""
     language: str = ""
     priority: str = ""
     metadata: str = ""
-    rest: str = KEPT
-    fewer: bool = False
+    rest: str = KEPT  # what becomes of all other columns
+    fewer: bool = False  # leaves out a response whose cell is empty, which is an error otherwise
     votes: tuple[VoteColumn, ...] = ()
-    person: str = ""
-    lowest: int = 1
-    questions: Mapping[str, str] = field(default_factory=dict)
-    fitting_only: bool = False
-    rated_by: str = ""
+    person: str = ""  # the column of the person whose scores the row holds
+    lowest: int = 1  # the lowest of those scores
+    questions: Mapping[str, str] = field(default_factory=dict)  # the attribute that a tool's question stands for
+    fitting_only: bool = False  # leaves ratings that do not fit out of their rows
+    rated_by: str = ""  # the person whose ratings the file holds where its rows name nobody
 
     def columns(self) -> list[str]:
         """Returns the columns that the mapping names, each once."""

@@ -3,13 +3,16 @@ PYTHON ?= python3
 # -I: neither this folder nor the caller's PYTHONPATH may stand in for a module of Python's own.
 BOOTSTRAP = $(PYTHON) -I annotator/launch/install.py
 
-.PHONY: run test check lock format messages vendor bench
+.PHONY: run test test-readers check lock format messages vendor bench
 
 run:  ## the whole product on http://127.0.0.1:8000 (PORT), its state in var/ (VAR_DIR)
 	@$(BOOTSTRAP) run
 
 test:  ## every test, browser included; ARGS goes to pytest
 	@$(BOOTSTRAP) test $(ARGS)
+
+test-readers:  ## what other software reads of ours, and real data (SHARED_DATA); takes minutes and a network
+	@$(BOOTSTRAP) test-readers $(ARGS)
 
 check:  ## ruff, mypy, migrations, documentation; whether the lock resolves on every platform
 	@$(BOOTSTRAP) check

@@ -1,7 +1,9 @@
 """The fixed cast and a project to work in. alice, bob and erin annotate, carol manages, dave is a stranger."""
 
 import math
+import re
 import zlib
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +31,8 @@ from tests.insertions import insert
 # How long an example takes says how busy the machine is.
 hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("patient")
+VARIABLES = re.compile(r"\b(READERS|SHARED_DATA|DATASETS)\b")
+"""What names other people's software or data; tests that wait for one of them are those of `make test-readers`."""
 LONGEST_ID = 100
 """The characters of a text that the name of a test repeats."""
 
@@ -47,10 +51,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, N
     # Marked before pytest-xdist reads the groups, sorted after pytest-django has sorted by the use of the database:
     # tests/emptying.py leaves the tables as they were, so that needs no order.
     for item in items:
+        if any(VARIABLES.search(str(mark.kwargs.get("reason"))) for mark in item.iter_markers("skipif")):
+            item.add_marker(pytest.mark.readers)
         if shares_with_its_module(item) and not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
     yield
     items.sort(key=place_in_the_queue)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says how many tests were skipped for each reason: what nobody has checked."""
+    skipped = [report.longrepr for report in terminalreporter.stats.get("skipped", [])]
+    reasons = Counter(str(place[2]).removeprefix("Skipped: ") for place in skipped if isinstance(place, tuple))
+    for reason, number in reasons.most_common():
+        terminalreporter.write_line(f"{number} skipped: {reason}")
 
 
 def shares_with_its_module(item: pytest.Item) -> bool:

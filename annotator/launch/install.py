@@ -86,6 +86,7 @@ def main(words: Sequence[str]) -> int:
     commands = {
         "run": run,
         "test": test,
+        "test-readers": test_readers,
         "check": check,
         "lock": lock,
         "format": format_code,
@@ -116,6 +117,14 @@ def test(arguments: Sequence[str]) -> int:
     install({"embedded", "learning", "dev"})
     install_browser()
     return inside([["python", "-m", "pytest", *(arguments or side_by_side())]])
+
+
+def test_readers(arguments: Sequence[str]) -> int:
+    """What other software reads of ours, in environments of its own, and real data where SHARED_DATA names them."""
+    install({"embedded", "learning", "dev"})
+    os.environ.setdefault("READERS", str(ROOT / "var" / "readers"))
+    os.environ.setdefault("DATASETS", "1")
+    return inside([["python", "-m", "pytest", "-m", "readers", *arguments]])
 
 
 def side_by_side() -> list[str]:

@@ -21,6 +21,7 @@ from rewards.models import RewardModel, RunState, TrainingRun
 from rewards.run_settings import UnusableConfig, check_config
 from tests.builders import imported, label_row
 from tests.conftest import Cast
+from tests.each import each
 from tests.rewards.labelled import labelled_project
 
 As = Callable[[Any], APIClient]
@@ -91,7 +92,7 @@ def test_a_refusal_knows_which_setting_is_at_fault(name: str) -> None:
 
 
 def test_a_refusal_names_the_field_its_value_and_its_bound(carol: APIClient) -> None:
-    for said in through_rest(carol, {"epochs": 2**31 - 1}):
+    for said in each(through_rest(carol, {"epochs": 2**31 - 1})):
         assert "epochs must be at most 10,000, not 2,147,483,647" in said
 
 
@@ -111,7 +112,7 @@ def test_every_number_of_a_run_has_a_bound() -> None:
 
 
 def test_weights_name_attributes_that_there_are(carol: APIClient) -> None:
-    for said in through_rest(carol, {"attribute_weights": {"x": 1.0, "__class__": 1.0}}):
+    for said in each(through_rest(carol, {"attribute_weights": {"x": 1.0, "__class__": 1.0}})):
         assert "attribute_weights names __class__, x, which the rubric does not have." in said
     assert not TrainingRun.objects.exists()
 
@@ -227,7 +228,7 @@ def test_the_time_of_earlier_attempts_counts(db: None, slow_trainer: Path, setti
 
 def test_a_managers_limit_is_within_the_operators(carol: APIClient, settings: LazySettings) -> None:
     settings.RUN_HOURS = 2
-    for said in through_rest(carol, {"max_hours": 3}):
+    for said in each(through_rest(carol, {"max_hours": 3})):
         assert "max_hours must be at most 2, the operator's RUN_HOURS, not 3" in said
 
 

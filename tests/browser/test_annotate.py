@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 from annotator.models import Annotation, Guideline, Project, Rating, Task, User
 from tests.builders import make_task
+from tests.each import each
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 Open = Callable[..., Page]
@@ -136,6 +137,6 @@ def test_hostile_text_is_only_text(open_page: Open, talk: Project, alice: User) 
     Task.objects.get().responses.update(text="\n\n".join(ATTACKS))
     page = open_page(alice)
     page.goto("/projects/talk/annotate/")
-    for link in page.locator(".prose a").all():
+    for link in each(page.locator(".prose a").all()):
         assert (link.get_attribute("href") or "http:").startswith(("http:", "https:", "mailto:"))
     expect(page.locator(".prose script, .prose img, .prose iframe, .prose form, .prose svg")).to_have_count(0)

@@ -16,6 +16,7 @@ from rewards.models import Snapshot
 from rewards.snapshots import building
 from tests.builders import ATTRIBUTES, NOW, imported, label_row, make_project, make_task, rate
 from tests.conftest import Cast
+from tests.each import each
 from tests.refusals import refusal
 from tests.rewards.labelled import labelled_project, preferred_project
 
@@ -58,7 +59,7 @@ def test_a_changed_label_gives_another_snapshot(db: None) -> None:
 
 def test_the_manifest_names_the_files_hashes(db: None) -> None:
     taken = snapshots.take(labelled_project(), now=NOW)
-    for name, digest in taken.manifest["files"].items():
+    for name, digest in each(taken.manifest["files"].items()):
         assert hashlib.sha256((taken.directory() / name).read_bytes()).hexdigest() == digest
 
 

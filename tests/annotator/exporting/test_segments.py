@@ -3,9 +3,11 @@
 import csv
 import io
 import json
+from datetime import datetime
 from typing import Any
 
 import pytest
+from pyarrow import parquet
 
 from annotator.exporting.filters import EVERYTHING, Filters
 from annotator.exporting.formats import encoded
@@ -76,6 +78,15 @@ def test_steps_are_good_from_the_middle_of_the_scale(raters: list[User]) -> None
     assert written[0]["completions"] == ["One."]
 
 
+def plain(value: Any) -> Any:
+    """Without what Parquet adds: absent cells of a structure as null, moments, JSON as text."""
+    if isinstance(value, dict):
+        return {name: cell for name, inner in value.items() if (cell := plain(inner)) not in (None, {}, "{}")}
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    return [plain(inner) for inner in value] if isinstance(value, list) else value
+
+
 @pytest.mark.parametrize("layout", ["segments", "helpsteer2d", "stepwise", "annotations"])
 @pytest.mark.parametrize("format", ["jsonl", "csv", "parquet"])
 def test_every_format(raters: list[User], layout: str, format: str) -> None:
@@ -86,7 +97,7 @@ def test_every_format(raters: list[User], layout: str, format: str) -> None:
     elif format == "csv":
         assert len(list(csv.DictReader(io.StringIO(content.decode("utf-8-sig"))))) == len(rows(layout))
     else:
-        assert content[:4] == content[-4:] == b"PAR1"
+        assert plain(parquet.read_table(io.BytesIO(content)).to_pylist()) == plain(rows(layout))
 
 
 def test_annotations_carry_the_segments_of_their_rater(raters: list[User]) -> None:

@@ -216,6 +216,13 @@ def test_arguments_go_to_pytest_as_they_are(commands: list[list[str]]) -> None:
     assert commands == [["python", "-m", "pytest", "tests/test_story.py", "-x"]]
 
 
+def test_what_reads_ours_is_installed_for_its_tests(commands: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "environ", {})
+    install.main(["test-readers", "-x"])
+    assert commands == [["python", "-m", "pytest", "-m", "readers", "-x"]]
+    assert set(os.environ) == {"READERS", "DATASETS"}
+
+
 def make_program(folder: Path, name: str, line: str = "true") -> None:
     (folder / name).write_text(f"#!/bin/sh\n{line}\n")
     (folder / name).chmod(0o755)

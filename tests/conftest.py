@@ -132,6 +132,12 @@ def as_user() -> Callable[[User], APIClient]:
     return client
 
 
+@pytest.fixture
+def carol(cast: Cast, as_user: Callable[[User], APIClient]) -> APIClient:
+    """The manager over REST, where a file does not say otherwise."""
+    return as_user(cast.carol)
+
+
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
     """A test with real transactions ends by emptying every table, the audit too, which refuses that elsewhere.

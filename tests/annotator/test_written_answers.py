@@ -33,11 +33,6 @@ def alice(cast: Cast, as_user: As) -> APIClient:
     return as_user(cast.alice)
 
 
-@pytest.fixture
-def carol(cast: Cast, as_user: As) -> APIClient:
-    return as_user(cast.carol)
-
-
 def answers(lease: Any, **written: Any) -> dict[str, Any]:
     """A complete form of a project that asks for everything; `written` is added to what is said of each response."""
     body = form(lease, domain="STEM", language="en")

@@ -24,11 +24,6 @@ TALK = "/api/v1/projects/talk/"
 
 
 @pytest.fixture
-def carol(cast: Cast, as_user: As) -> APIClient:
-    return as_user(cast.carol)
-
-
-@pytest.fixture
 def rated(project: Project, cast: Cast) -> Project:
     make_task(project)
     rate(project, cast.alice)

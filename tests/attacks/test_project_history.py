@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
@@ -12,11 +11,6 @@ from tests.builders import imported, make_task, make_user, rate, ratings_row
 from tests.conftest import Cast
 
 As = Callable[[User], APIClient]
-
-
-@pytest.fixture
-def carol(cast: Cast, as_user: As) -> APIClient:
-    return as_user(cast.carol)
 
 
 def said(client: APIClient, slug: str) -> list[Any]:

@@ -18,11 +18,6 @@ PASSWORD = "tall order 98 x"
 PEOPLE = "/api/v1/projects/talk/members/"
 
 
-@pytest.fixture
-def carol(cast: Cast, as_user: As) -> APIClient:
-    return as_user(cast.carol)
-
-
 def staff(name: str) -> bool:
     return User.objects.get(username=name).is_staff
 

@@ -125,6 +125,14 @@ def talk(db: None) -> Project:
 
 
 @pytest.fixture
+def carol(talk: Project) -> User:
+    """The project's manager, where a file does not say otherwise."""
+    user = make_user("carol")
+    make_member(talk, user, role="manager")
+    return user
+
+
+@pytest.fixture
 def alice(talk: Project) -> User:
     user = make_user("alice")
     user.set_password(PASSWORD)

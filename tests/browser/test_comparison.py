@@ -10,18 +10,11 @@ from annotator.models import Project, User
 from rewards.models import RewardModel
 from tests.annotator.models.test_constraints import make_model
 from tests.browser.test_accessible import violations
-from tests.builders import ATTRIBUTES, make_member, make_user
+from tests.builders import ATTRIBUTES
 from tests.rewards.evaluated import benchmark_metrics, make_evaluation, noisy_metrics
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 Open = Callable[..., Page]
-
-
-@pytest.fixture
-def carol(talk: Project) -> User:
-    user = make_user("carol")
-    make_member(talk, user, role="manager")
-    return user
 
 
 @pytest.fixture

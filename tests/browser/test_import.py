@@ -9,9 +9,8 @@ from playwright.sync_api import Page, expect
 from annotator.background import heartbeats
 from annotator.background.heartbeats import QueueHealth
 from annotator.importing import jobs
-from annotator.models import ImportJob, Project, Task, User
+from annotator.models import ImportJob, Task, User
 from tests.browser.test_accessible import violations
-from tests.builders import make_member, make_user
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 Open = Callable[..., Page]
@@ -22,13 +21,6 @@ DROP = """([box, name, text]) => {
   data.items.add(new File([text], name));
   box.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
 }"""
-
-
-@pytest.fixture
-def carol(talk: Project) -> User:
-    user = make_user("carol")
-    make_member(talk, user, role="manager")
-    return user
 
 
 @pytest.fixture(autouse=True)

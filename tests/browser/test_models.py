@@ -12,7 +12,7 @@ from annotator.models import Project, Role, User
 from rewards import runs, tasks
 from rewards.models import RewardModel, RunState, TrainingRun
 from tests.browser.test_accessible import violations
-from tests.builders import ATTRIBUTES, NOW, make_member, make_user
+from tests.builders import ATTRIBUTES, NOW, make_member
 from tests.rewards.evaluated import make_evaluation, noisy_metrics
 from tests.rewards.labelled import labelled_project
 from tests.rewards.scored import make_model
@@ -28,13 +28,6 @@ def listening(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker listens to every queue, and takes what the test hands it."""
     monkeypatch.setattr(heartbeats, "listening", lambda: dict.fromkeys(heartbeats.QUEUES, QueueHealth(1, 0.5)))
     monkeypatch.setattr(runs, "send", lambda run: None)
-
-
-@pytest.fixture
-def carol(talk: Project) -> User:
-    user = make_user("carol")
-    make_member(talk, user, Role.MANAGER)
-    return user
 
 
 @pytest.mark.xdist_group("scoring")

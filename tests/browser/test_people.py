@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from annotator.models import Annotation, Guideline, Membership, Project, Role, User
+from annotator.models import Annotation, Guideline, Membership, Project, User
 from annotator.projects.guidelines import publish_guidelines
 from tests.browser.conftest import Complaints
 from tests.browser.test_accessible import violations
@@ -16,13 +16,6 @@ from tests.builders import make_member, make_task, make_user, rate
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 Open = Callable[..., Page]
 PASSWORD = "tall order 98 x"
-
-
-@pytest.fixture
-def carol(talk: Project) -> User:
-    user = make_user("carol")
-    make_member(talk, user, role=Role.MANAGER)
-    return user
 
 
 @pytest.fixture

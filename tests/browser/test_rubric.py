@@ -5,20 +5,13 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from annotator.models import Project, Role, User
+from annotator.models import Project, User
 from tests.browser.test_accessible import violations
-from tests.builders import make_member, make_task, make_user
+from tests.builders import make_task
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 Open = Callable[..., Page]
 PAGE = "/projects/talk/rubric/"
-
-
-@pytest.fixture
-def carol(talk: Project) -> User:
-    user = make_user("carol")
-    make_member(talk, user, role=Role.MANAGER)
-    return user
 
 
 def order(page: Page) -> list[str]:

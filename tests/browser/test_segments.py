@@ -314,13 +314,6 @@ def disputed(talk: Project) -> Task:
     return task
 
 
-@pytest.fixture
-def carol(talk: Project) -> User:
-    user = make_user("carol")
-    make_member(talk, user, "manager")
-    return user
-
-
 def test_a_reviewer_sees_the_disputed_segment_lit_and_settles_by_keys(
     open_page: Open, talk: Project, carol: User
 ) -> None:

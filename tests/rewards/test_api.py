@@ -25,11 +25,6 @@ ITEM = {"conversation": [{"role": "user", "content": "Why?"}], "response": "Beca
 
 
 @pytest.fixture
-def carol(cast: Cast, as_user: As) -> APIClient:
-    return as_user(cast.carol)
-
-
-@pytest.fixture
 def listening(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if a worker listened to each queue."""
     health = dict.fromkeys(heartbeats.QUEUES, heartbeats.QueueHealth(1, 0.5))

@@ -78,11 +78,6 @@ def test_the_command_tells_a_refusal_in_a_sentence(project: Project) -> None:
 # REST ------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def carol(cast: Cast, as_user: As) -> APIClient:
-    return as_user(cast.carol)
-
-
 def test_evaluations_are_found_by_project_model_and_name(project: Project, carol: APIClient) -> None:
     first, second = make_model(project, 1), make_model(project, 2)
     make_evaluation(first), make_evaluation(second), make_evaluation(second, name="rb2")

@@ -40,11 +40,6 @@ def _ready(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def carol(cast: Cast, as_user: As) -> APIClient:
-    return as_user(cast.carol)
-
-
-@pytest.fixture
 def model(project: Project) -> RewardModel:
     return make_model(project, 1)
 

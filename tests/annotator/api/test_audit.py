@@ -1,23 +1,16 @@
 """A project's audit over REST."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from rest_framework.test import APIClient
 
 from annotator import audit
-from annotator.models import AuditEntry, Project, Token, User
+from annotator.models import AuditEntry, Project, Token
 from tests import builders
 from tests.conftest import Cast
 
-As = Callable[[User], APIClient]
 ADDRESS = "/api/v1/projects/talk/audit/"
-
-
-@pytest.fixture
-def carol(cast: Cast, as_user: As) -> APIClient:
-    return as_user(cast.carol)
 
 
 def entries(client: APIClient, **query: Any) -> list[dict[str, Any]]:

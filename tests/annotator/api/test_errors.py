@@ -24,11 +24,6 @@ DEEP = "[" * 100_000 + "]" * 100_000
 FAIRLY_DEEP = json.dumps({"slug": "a", "name": "A", "training_config": json.loads('{"a":' * 60 + "1" + "}" * 60)})
 
 
-@pytest.fixture
-def carol(cast: Cast, as_user: As) -> APIClient:
-    return as_user(cast.carol)
-
-
 def post(client: APIClient, body: str, kind: str = "application/json") -> Any:
     return client.post("/api/v1/projects/", body, content_type=kind)
 

@@ -1,6 +1,5 @@
 """Each list takes filters and refuses what it does not know."""
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -19,7 +18,6 @@ from annotator.models import (
     Project,
     Release,
     Token,
-    User,
     Webhook,
     WebhookDelivery,
 )
@@ -29,13 +27,6 @@ from tests.annotator.api.test_resources import ADDRESSES, LISTS
 from tests.builders import NOW, make_import, make_task, make_user, pseudonym, rate, task_row
 from tests.conftest import Cast
 from tests.rewards.test_api import make_model, make_run
-
-As = Callable[[User], APIClient]
-
-
-@pytest.fixture
-def carol(cast: Cast, as_user: As) -> APIClient:
-    return as_user(cast.carol)
 
 
 def found(client: APIClient, path: str) -> int:

@@ -64,11 +64,6 @@ WITHOUT = {
 """The calls with POST that take no key, and why they need none."""
 
 
-@pytest.fixture
-def carol(cast: Cast, as_user: As) -> APIClient:
-    return as_user(cast.carol)
-
-
 def post(client: APIClient, path: str, body: Any = None, key: str = "one", **more: Any) -> Any:
     return client.post(f"/api/v1/{path}", body, headers={"idempotency-key": key}, **more)
 

@@ -15,11 +15,6 @@ TALK, ACCEPT = "/api/v1/projects/talk", "/api/v1/invitations/accept/"
 PASSWORD = "tall order 98 x"
 
 
-@pytest.fixture
-def carol(cast: Cast, as_user: As) -> APIClient:
-    return as_user(cast.carol)
-
-
 def test_a_link_is_answered_once(project: Project, carol: APIClient) -> None:
     made = carol.post(f"{TALK}/invitations/", {"role": "reviewer", "quota": 5, "languages": ["en"], "places": 2}).json()
     assert made["link"].endswith(f"/invitation/{made['token']}/")

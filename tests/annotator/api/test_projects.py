@@ -16,11 +16,6 @@ from tests.conftest import Cast
 As = Callable[[User], APIClient]
 
 
-@pytest.fixture
-def carol(cast: Cast, as_user: As) -> APIClient:
-    return as_user(cast.carol)
-
-
 def opened(client: APIClient, **fields: Any) -> Any:
     return client.post("/api/v1/projects/", {"slug": "new", "name": "New", **fields})
 

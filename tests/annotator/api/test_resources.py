@@ -58,11 +58,6 @@ NOT_RESOURCES = {
 
 
 @pytest.fixture
-def carol(cast: Cast, as_user: As) -> APIClient:
-    return as_user(cast.carol)
-
-
-@pytest.fixture
 def ids(project: Project, cast: Cast) -> dict[str, int]:
     hook = Webhook.objects.create(
         project=project, url="https://93.184.215.14/", secret="s", created_at=project.created_at

@@ -36,11 +36,6 @@ NOTHING = {
 LINES = b"".join(json.dumps(task_row(f"t{number}")).encode() + b"\n" for number in range(2))
 
 
-@pytest.fixture
-def carol(cast: Cast, as_user: As) -> APIClient:
-    return as_user(cast.carol)
-
-
 def sent(client: APIClient, body: bytes, kind: str = "application/x-ndjson", query: str = "", **extra: Any) -> Any:
     return client.generic("POST", IMPORT + query, body, content_type=kind, **extra)  # type: ignore[arg-type]
 

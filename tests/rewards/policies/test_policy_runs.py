@@ -36,11 +36,6 @@ def _listening(monkeypatch: pytest.MonkeyPatch, settings: LazySettings) -> None:
     settings.POLICY_BASES = {"small": "org/small", "own": "/models/secret/own"}
 
 
-@pytest.fixture
-def carol(cast: Cast, as_user: Callable[[User], APIClient]) -> APIClient:
-    return as_user(cast.carol)
-
-
 def asked(carol: APIClient, **body: Any) -> Any:
     return carol.post(RUNS, {"config": CONFIG, **body}, format="json")
 

@@ -1,5 +1,6 @@
 """The lists in the documentation match the product. Its links are checked where it is built, by `make check`."""
 
+import ast
 import json
 import re
 from collections.abc import Iterator
@@ -107,6 +108,21 @@ def test_contributing_names_files_and_names_that_are_there() -> None:
     named = re.findall(r"`([A-Z_]{4,})`\s+(?:in|of)\s+`([\w/.]+)`", text)
     assert {"LAYOUTS", "STAGES", "LANGUAGES"} <= {name for name, _ in named}
     assert [name for name, file in named if not re.search(rf"^{name}\b", (ROOT / file).read_text(), re.MULTILINE)] == []
+
+
+def test_functions_and_modules_are_as_short_as_contributing_says() -> None:
+    size = re.search(
+        r"none has more than\s(\d+)\.(?s:.*?)before it has more than (\d+)", (ROOT / "CONTRIBUTING.md").read_text()
+    )
+    assert size
+    longest, long = (int(number) for number in size.groups())
+    for half in ("annotator", "rewards", "rewardloop"):
+        for file in (path for path in (ROOT / half).rglob("*.py") if "migrations" not in path.parts):
+            source = file.read_text()
+            assert len(source.splitlines()) <= long, file
+            for part in ast.walk(ast.parse(source)):
+                if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef):
+                    assert (part.end_lineno or 0) - part.lineno < longest, f"{file}: {part.name}"
 
 
 def test_scripts_are_as_short_as_contributing_says() -> None:

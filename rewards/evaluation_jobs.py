@@ -12,20 +12,18 @@ from typing import IO, Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, QuerySet
 from django.db.models.functions import Coalesce
 from django.utils.text import get_valid_filename
 from django.utils.translation import gettext as _
 
 from annotator import audit
-from annotator.background import fitness, heartbeats, messages
+from annotator.background import fitness, heartbeats, jobs, messages
 from annotator.db.clock import database_now
 from annotator.db.retries import outlasting_outages
 from annotator.models import User
 from annotator.projects.archive import require_in_use
 from annotator.refusals import Refusal
 from annotator.storage import artifacts, disk_space
-from annotator.storage.hidden_paths import without_places
 from rewards import evaluation
 from rewards.models import EvaluationJob, RewardModel
 from rewards.trainer_process import events_in
@@ -35,14 +33,6 @@ MOST_WAITING = 20
 SURELY_FORGOTTEN_AFTER = timedelta(hours=1)
 """A queued job without a sign for this long is sent again, even if messages wait: they may belong to other jobs."""
 _CHUNK = 1 << 20
-
-
-class _LostJob(Exception):
-    """Another attempt owns the job now, or somebody removed it: this worker has to stop working on it."""
-
-
-class _PutDown(Exception):
-    """The worker was asked to stop in the middle of the job, or does not see its file yet."""
 
 
 def request(model: RewardModel, file: IO[bytes], *, file_name: str, name: str, by: User) -> EvaluationJob:
@@ -107,52 +97,33 @@ def _remove(job: EvaluationJob) -> None:
 
 
 def work(job_id: int) -> None:
-    """Measures the model of a queued job; does nothing if another worker has the job, or somebody removed it."""
+    """Measures the model of the job whose turn it is. As each job has a message, that one's turn comes as well."""
     try:
         fitness.require_artifacts()
     except fitness.Unfit:
         heartbeats.hand_on("rewards.tasks.evaluate", [job_id])
-        return
-    job = _claim(job_id, now=database_now())
-    if job is None:
-        return
-    try:
-        with fitness.blamed(["train"]):
-            file, folder = _file_of(job), _folder(job)
-            folder.mkdir(exist_ok=True)
-            metrics = evaluation.measured(job.reward_model, str(file), folder=folder, beat=partial(_beat, job))
-        _finish(job, metrics)
-    except _LostJob:
-        return
-    except _PutDown:
-        _owned(job).update(state=EvaluationJob.State.QUEUED, heartbeat_at=None)
-        return
-    except fitness.Unfit:
-        _owned(job).update(state=EvaluationJob.State.QUEUED, heartbeat_at=None)
-        heartbeats.hand_on("rewards.tasks.evaluate", [job_id])
-        return
-    except Refusal as refused:
-        _fail(job, str(refused))
-    except Exception as error:
-        _fail(job, f"{type(error).__name__}: {error}")
-        raise
-    shutil.rmtree(job.directory(), ignore_errors=True)
+    else:
+        jobs.run_waiting(_EVALUATIONS, most=1)
 
 
-def _claim(job_id: int, *, now: datetime) -> EvaluationJob | None:
-    # One conditional UPDATE decides; the attempt that it counts up fences off the writes of every earlier worker.
-    taken = EvaluationJob.objects.filter(pk=job_id, state=EvaluationJob.State.QUEUED).update(
-        state=EvaluationJob.State.WORKING, attempt=F("attempt") + 1, heartbeat_at=now, error=""
-    )
-    jobs = EvaluationJob.objects.select_related("reward_model__project", "reward_model__run__snapshot")
-    return jobs.get(pk=job_id) if taken else None
+def _measure(job: EvaluationJob) -> None:
+    file, folder = _file_of(job), _folder(job)
+    folder.mkdir(exist_ok=True)
+    metrics = evaluation.measured(job.reward_model, str(file), folder=folder, beat=partial(_beat, job))
+    _finish(job, metrics)
+    _clean(job)
+
+
+def _clean(job: EvaluationJob) -> None:
+    if not EvaluationJob.objects.active().filter(pk=job.pk).exists():  # otherwise another worker reads the file
+        shutil.rmtree(job.directory(), ignore_errors=True)
 
 
 def _file_of(job: EvaluationJob) -> Path:
     file = job.directory() / job.file_name
     if not file.is_file():
-        if job.attempt < settings.RUN_ATTEMPTS:
-            raise _PutDown
+        if job.tries < jobs.ATTEMPTS:
+            raise jobs.FileMissing
         raise Refusal(f"{job.file_name} did not arrive. Send it again.", code="evaluation_failed")
     return file
 
@@ -161,32 +132,32 @@ def _folder(job: EvaluationJob) -> Path:
     return job.directory() / f"attempt-{job.attempt}"
 
 
-def _owned(job: EvaluationJob) -> QuerySet[EvaluationJob]:
-    return EvaluationJob.objects.filter(pk=job.pk, attempt=job.attempt, state=EvaluationJob.State.WORKING)
-
-
 @outlasting_outages
 def _beat(job: EvaluationJob) -> None:
-    if heartbeats.stopping.is_set():
-        raise _PutDown
+    jobs.require_go_on()
     newest = (events_in(_folder(job)) or [{}])[-1]
-    if not _owned(job).update(heartbeat_at=database_now(), progress=newest):
-        raise _LostJob
+    jobs.write(job, heartbeat_at=database_now(), progress=newest)
 
 
 @outlasting_outages
 @transaction.atomic
 def _finish(job: EvaluationJob, metrics: dict[str, Any]) -> None:
-    if not _owned(job).update(state=EvaluationJob.State.DONE, finished_at=database_now()):
-        raise _LostJob
+    jobs.finish(job)
     row = evaluation.record(job.reward_model, metrics, name=job.name)
     EvaluationJob.objects.filter(pk=job.pk).update(evaluation=row)
 
 
-@outlasting_outages
-def _fail(job: EvaluationJob, error: str) -> None:
-    error = without_places(error)[:10_000]
-    _owned(job).update(state=EvaluationJob.State.FAILED, error=error, finished_at=database_now())
+_EVALUATIONS = jobs.Kind(
+    "evaluation jobs",
+    jobs=lambda: EvaluationJob.objects.select_related("reward_model__project", "reward_model__run__snapshot"),
+    work=_measure,
+    lost=f"The worker disappeared in each of {jobs.ATTEMPTS} attempts. Check its log and its memory.",
+    clean=_clean,
+    project="reward_model__project_id",
+    queues=("train",),
+    silent_after=timedelta(seconds=settings.RUN_LOST_AFTER_SECONDS),
+    hand_on=lambda job: heartbeats.hand_on("rewards.tasks.evaluate", [job.pk]),
+)
 
 
 def recover_lost(*, now: datetime) -> int:
@@ -194,14 +165,8 @@ def recover_lost(*, now: datetime) -> int:
 
     Returns the number of jobs that were sent.
     """
+    jobs.put_back_lost(_EVALUATIONS, now=now)
     deadline = now - timedelta(seconds=settings.RUN_LOST_AFTER_SECONDS)
-    lost = EvaluationJob.objects.filter(state=EvaluationJob.State.WORKING, heartbeat_at__lt=deadline)
-    lost.filter(attempt__gte=settings.RUN_ATTEMPTS).update(
-        state=EvaluationJob.State.FAILED,
-        error=f"The worker disappeared in each of {settings.RUN_ATTEMPTS} attempts. Check its log and its memory.",
-        finished_at=now,
-    )
-    lost.update(state=EvaluationJob.State.QUEUED)
     queued = EvaluationJob.objects.filter(state=EvaluationJob.State.QUEUED)
     forgotten = queued.annotate(sent_at=Coalesce("heartbeat_at", "created_at")).filter(sent_at__lt=deadline)
     if forgotten.exists() and heartbeats.waiting("train"):

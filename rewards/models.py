@@ -10,6 +10,7 @@ from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext_lazy as _
 
 from annotator.models import Project, Response
+from annotator.models.jobs import Job
 
 
 class Snapshot(models.Model):
@@ -71,12 +72,10 @@ class SnapshotTask(models.Model):
         return f"task {self.task_id} in {self.snapshot_id}"
 
 
-class SnapshotJob(models.Model):
+class SnapshotJob(Job):
     """Somebody's request for a snapshot, which the light worker builds.
 
-    `attempt` is a fencing number, as a run's is. `tasks` have been written so far. A job that is being built while
-    nobody holds the lock of its project has lost its worker, and is taken up again. The one that waits includes all
-    labels of the time at which it was asked for.
+    `tasks` have been written so far. The one that waits includes all labels of the time at which it was asked for.
     """
 
     class State(models.TextChoices):
@@ -85,19 +84,17 @@ class SnapshotJob(models.Model):
         DONE = "done"
         FAILED = "failed"
 
+    UNDER_WAY = (State.QUEUED, State.BUILDING)
+
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="snapshot_jobs")
     requested_by = models.ForeignKey(
         "annotator.User", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
     state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
     tasks = models.PositiveIntegerField(default=0, help_text="written so far")
-    attempt = models.PositiveSmallIntegerField(default=0, help_text="counts up with each worker")
-    tries = models.PositiveSmallIntegerField(default=0, help_text="workers that were lost, and the current one")
     snapshot = models.ForeignKey(Snapshot, on_delete=models.CASCADE, null=True, blank=True, related_name="+")
     code = models.CharField(max_length=60, blank=True, help_text="of the refusal")
-    error = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
-    finished_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = [
@@ -385,13 +382,13 @@ class Evaluation(models.Model):
 class EvaluationJobQuerySet(models.QuerySet["EvaluationJob"]):
     def active(self) -> EvaluationJobQuerySet:
         """Returns the jobs that have not ended."""
-        return self.filter(state__in=[EvaluationJob.State.QUEUED, EvaluationJob.State.WORKING])
+        return self.filter(state__in=EvaluationJob.UNDER_WAY)
 
 
-class EvaluationJob(models.Model):
+class EvaluationJob(Job):
     """A file that somebody sent to judge a model by: a train worker measures the model and stores an evaluation.
 
-    `attempt` is a fencing number, as a run's is. The file is kept until the job has ended.
+    The file is kept until the job has ended.
     """
 
     class State(models.TextChoices):
@@ -400,18 +397,16 @@ class EvaluationJob(models.Model):
         DONE = "done", _("Done")
         FAILED = "failed", _("Failed")
 
+    UNDER_WAY = (State.QUEUED, State.WORKING)
+
     reward_model = models.ForeignKey(RewardModel, on_delete=models.CASCADE, related_name="evaluation_jobs")
     requested_by = models.ForeignKey("annotator.User", on_delete=models.SET_NULL, null=True, related_name="+")
     name = models.CharField(max_length=100)
     file_name = models.CharField(max_length=100)
     state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
-    attempt = models.PositiveSmallIntegerField(default=0)
-    heartbeat_at = models.DateTimeField(null=True)
     progress = models.JSONField(default=dict, blank=True, help_text="the newest event of the process that measures")
-    error = models.TextField(blank=True)
     evaluation = models.ForeignKey(Evaluation, on_delete=models.SET_NULL, null=True, related_name="jobs")
     created_at = models.DateTimeField(auto_now_add=True)
-    finished_at = models.DateTimeField(null=True)
 
     objects = EvaluationJobQuerySet.as_manager()
 
@@ -420,9 +415,6 @@ class EvaluationJob(models.Model):
 
     def __str__(self) -> str:
         return f"evaluation job {self.pk}"
-
-    def is_active(self) -> bool:
-        return self.state in (self.State.QUEUED, self.State.WORKING)
 
     def directory(self) -> Path:
         return settings.ARTIFACTS / "evaluations" / str(self.pk)

@@ -3,7 +3,6 @@
 Writes are fenced by the attempt, and wait while the database restarts.
 """
 
-import errno
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -20,8 +19,6 @@ from rewards import registry, runs, snapshots
 from rewards.learning.data import read_tasks
 from rewards.models import RewardModel, Snapshot, TrainingRun
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
 
 class ChampionMissing(Refusal):
     """The worker does not see the files of the model that the new one would be judged against."""
@@ -35,7 +32,7 @@ def full_disk_named() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in FULL:
+        if error.errno in disk_space.FULL:
             raise Refusal(
                 f"The disk is full. There is no room for files under {settings.ARTIFACTS}.", code="disk_full"
             ) from error

@@ -1,39 +1,30 @@
 """Tells a row how far its file is while a worker writes it, and the worker when it has to stop."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 from django.db import InterfaceError, OperationalError, connection
-from django.db.models import QuerySet
 
-from annotator.background import heartbeats
+from annotator.background import jobs
 from annotator.db.clock import database_now
+from annotator.models.jobs import Job
 from annotator.storage import disk_space
 
 BEAT_SECONDS = 1.0
 
 
-class Ended(Exception):
-    """Somebody cancelled the job, another worker has it, or it is gone with its project."""
-
-
-class PutDown(Exception):
-    """The worker was asked to stop in the middle of the job."""
-
-
 class Pulse:
     """Writes `rows`, `bytes` and a heartbeat to a job's row, from a thread, which has a connection of its own.
 
-    `owned` selects the row as long as this worker may write to it. `expected` rows are written as well, once known.
+    `expected` rows are written as well, once known.
     """
 
-    def __init__(self, owned: Callable[[], QuerySet[Any]]) -> None:
+    def __init__(self, job: Job) -> None:
         self.rows = 0
         self.bytes = 0
         self.expected: int | None = None
-        self._owned = owned
+        self._job = job
         self._over = threading.Event()
         self._reason: Exception | None = None
 
@@ -42,8 +33,7 @@ class Pulse:
 
     def check(self) -> None:
         """Raises what ends the work: PutDown, Ended or DiskNearlyFull."""
-        if heartbeats.stopping.is_set():
-            raise PutDown
+        jobs.require_go_on()
         if self._reason:
             raise self._reason
 
@@ -74,4 +64,4 @@ class Pulse:
         written = {"rows_done": self.rows, "bytes_done": self.bytes, "heartbeat_at": database_now()}
         if self.expected is not None:
             written["rows_expected"] = self.expected
-        return None if self._owned().update(**written) else Ended()
+        return None if jobs.owned(self._job).update(**written) else jobs.Ended()

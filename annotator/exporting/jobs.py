@@ -1,9 +1,4 @@
-"""Exports to files: the web keeps a row, the light worker writes the file, and the row says how far it is.
-
-The row is the truth, as for imports (annotator/importing/jobs/). One thread of one worker writes at a time, under a
-lock that PostgreSQL releases with its process: a job that is being worked on while the lock is free has lost its
-worker, and is written again.
-"""
+"""Exports to files: the web keeps a row, the light worker writes the file (annotator/background/jobs.py)."""
 
 import hashlib
 import os
@@ -16,18 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, transaction
-from django.db.models import F, QuerySet
+from django.db import transaction
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotator import access, audit
-from annotator.background import fitness, heartbeats, messages
-from annotator.background.failures import safe_text
-from annotator.background.pulse import Ended, Pulse, PutDown
-from annotator.background.turns import by_turns
-from annotator.db import locks
-from annotator.db.clock import database_now
+from annotator.background import heartbeats, jobs, messages
+from annotator.background.pulse import Pulse
 from annotator.exporting.filters import Filters, filters_from
 from annotator.exporting.previews import preview
 from annotator.exporting.rows import chosen_columns, content, for_audit, for_reader, require_allowed
@@ -35,15 +26,9 @@ from annotator.models import ExportJob, Project, User
 from annotator.refusals import Refusal
 from annotator.search.criteria import TooBroad
 from annotator.storage import artifacts, disk_space
-from annotator.storage.hidden_paths import without_places
 
-ATTEMPTS = 3
 MOST_WITH_FILE = 10
 """The files of a person in a project that may lie on the disk at once."""
-_LOST = (
-    f"The worker or the database was lost in each of {ATTEMPTS} attempts. Check their logs and their memory, then ask "
-    "for the file again."
-)
 _NO_READER = "Whoever asked for this file may no longer read the project's ratings."
 State = ExportJob.State
 
@@ -154,69 +139,15 @@ def _remove_files(job: ExportJob) -> None:
 
 def run_waiting() -> int:
     """Writes the files that wait, one after the other; returns how many jobs have ended."""
-    ended = 0
-    with locks.session_lock("export jobs") as is_alone:
-        while is_alone and heartbeats.takes_work() and (job := _claimed()):
-            _carry_out(job)
-            ended += 1
-    return ended
-
-
-def _claimed() -> ExportJob | None:
-    """Takes the job whose turn it is. Whoever holds the lock is alone, so one that is at work has lost its worker."""
-    under_way = ExportJob.objects.under_way()
-    for job in by_turns(under_way.select_related("project__rubric", "requested_by")):
-        # One conditional UPDATE decides; the attempt fences off the writes of every earlier worker.
-        owned = under_way.filter(pk=job.pk, attempt=job.attempt)
-        job.attempt, job.tries, job.state = job.attempt + 1, job.tries + 1, State.WORKING
-        changes = {"state": State.WORKING, "attempt": job.attempt, "heartbeat_at": database_now()}
-        if not owned.update(tries=job.tries, rows_done=0, bytes_done=0, **changes):
-            continue
-        if job.tries <= ATTEMPTS:
-            return job
-        _fail(job, _LOST)
-    return None
-
-
-def _carry_out(job: ExportJob) -> None:
-    try:
-        with fitness.blamed():
-            _write(job)
-    except Ended:
-        if not ExportJob.objects.filter(pk=job.pk).exists():  # otherwise another worker has the job and the folder
-            _remove_files(job)
-    except (PutDown, fitness.Unfit):
-        # Not the job's fault: the next worker has as many attempts as this one had.
-        _owned(job).update(state=State.WAITING, tries=F("tries") - 1)
-    except Refusal as refused:
-        _fail(job, str(refused))
-    except (OperationalError, InterfaceError):
-        # The database is away: the job stays as it is, and is taken up again when it is back.
-        raise
-    except Exception as error:
-        if _fail(job, safe_text(error)):  # otherwise it was cancelled, or has gone with its project
-            raise
-
-
-def _owned(job: ExportJob) -> QuerySet[ExportJob]:
-    return ExportJob.objects.filter(pk=job.pk, attempt=job.attempt, state=State.WORKING)
-
-
-def _fail(job: ExportJob, error: str) -> bool:
-    """Ends the job with its error; returns False where it is not this worker's any more."""
-    error = without_places(error)[:10_000]
-    failed = _owned(job).update(state=State.FAILED, error=error, finished_at=database_now())
-    if failed:
-        _remove_files(job)
-    return bool(failed)
+    return jobs.run_waiting(_EXPORTS)
 
 
 def _write(job: ExportJob) -> None:
     artifacts.require_ours()
     disk_space.require_room()
-    shutil.rmtree(job.directory(), ignore_errors=True)
+    _remove_files(job)
     job.directory().mkdir(parents=True)
-    digest, pulse = hashlib.sha256(), Pulse(partial(_owned, job))
+    digest, pulse = hashlib.sha256(), Pulse(job)
     # PostgreSQL may be sending rows until `parts` is closed: until then this connection takes no other statement.
     with job.file().open("xb") as file, pulse.beating(), closing(_parts(job, pulse)) as parts:
         for part in parts:
@@ -226,15 +157,7 @@ def _write(job: ExportJob) -> None:
             pulse.check()
         file.flush()
         os.fsync(file.fileno())
-    done = _owned(job).update(
-        state=State.DONE,
-        rows_done=pulse.rows,
-        bytes_done=pulse.bytes,
-        sha256=digest.hexdigest(),
-        finished_at=database_now(),
-    )
-    if not done:
-        raise Ended
+    jobs.finish(job, rows_done=pulse.rows, bytes_done=pulse.bytes, sha256=digest.hexdigest())
 
 
 def _parts(job: ExportJob, pulse: Pulse) -> Generator[bytes]:
@@ -247,8 +170,23 @@ def _parts(job: ExportJob, pulse: Pulse) -> Generator[bytes]:
     require_allowed(project, **chosen)
     columns = chosen_columns(project, job.layout, job.format, chosen["filters"], job.fields)
     with suppress(TooBroad):
-        _owned(job).update(rows_expected=preview(project, **chosen, fields=job.fields).rows)
+        jobs.write(job, rows_expected=preview(project, **chosen, fields=job.fields).rows)
     yield from content(project, columns, **chosen, gzip=job.gzip, fields=job.fields, on_row=pulse.count)
+
+
+def _clean(job: ExportJob) -> None:
+    if not ExportJob.objects.with_file().filter(pk=job.pk).exists():  # otherwise another worker has the folder
+        _remove_files(job)
+
+
+_EXPORTS = jobs.Kind(
+    "export jobs",
+    jobs=lambda: ExportJob.objects.select_related("project__rubric", "requested_by"),
+    work=_write,
+    lost=f"{jobs.LOST}, then ask for the file again.",
+    clean=_clean,
+    afresh={"rows_done": 0, "bytes_done": 0},
+)
 
 
 # Leftovers -------------------------------------------------------------------------------------------------

@@ -14,6 +14,8 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
+from annotator.models.jobs import Job
+
 
 class ExportJobQuerySet(models.QuerySet["ExportJob"]):
     def under_way(self) -> ExportJobQuerySet:
@@ -40,12 +42,11 @@ class ExportJobQuerySet(models.QuerySet["ExportJob"]):
         done.update(state=ExportJob.State.WITHDRAWN, finished_at=Now(), sha256="")
 
 
-class ExportJob(models.Model):
+class ExportJob(Job):
     """An export that somebody asked for, how far the light worker is with it, and the file that came of it.
 
-    `attempt` is a fencing number: a worker writes only while the number is its own. A job whose worker was killed is
-    written again from the beginning, as the rows may have changed meanwhile. The file is its requester's alone: it
-    leaves out the tasks that this person was rating.
+    A job whose worker was killed is written again from the beginning, as the rows may have changed meanwhile. The file
+    is its requester's alone: it leaves out the tasks that this person was rating.
     """
 
     class State(models.TextChoices):
@@ -70,16 +71,11 @@ class ExportJob(models.Model):
     filters = models.JSONField(default=dict, help_text="the query parameters that choose rows")
     fields = ArrayField(models.CharField(max_length=200), default=list, blank=True)
     state = models.CharField(max_length=10, choices=State.choices, default=State.WAITING)
-    attempt = models.PositiveIntegerField(default=0, help_text="counts up with each worker")
-    tries = models.PositiveSmallIntegerField(default=0, help_text="workers that were lost, and the current one")
     rows_expected = models.PositiveBigIntegerField(null=True, blank=True, help_text="an estimate")
     rows_done = models.PositiveBigIntegerField(default=0)
     bytes_done = models.BigIntegerField(default=0)
     sha256 = models.CharField(max_length=64, blank=True, help_text="of the file; empty while there is none")
-    error = models.TextField(blank=True)
     created_at = models.DateTimeField()
-    heartbeat_at = models.DateTimeField(null=True, blank=True)
-    finished_at = models.DateTimeField(null=True, blank=True)
 
     objects = ExportJobQuerySet.as_manager()
 
@@ -101,9 +97,6 @@ class ExportJob(models.Model):
 
     def __str__(self) -> str:
         return f"export job {self.pk}"
-
-    def is_under_way(self) -> bool:
-        return self.state in self.UNDER_WAY
 
     def percent(self) -> int | None:
         """Returns how much is written, by the rows that are expected; None where nobody knows how many there are."""

@@ -14,6 +14,8 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
+from annotator.models.jobs import Job
+
 ERASED = "A text of the project was erased, so the file was deleted: it may hold the text. Upload it again without it."
 
 
@@ -45,13 +47,12 @@ class ImportJobQuerySet(models.QuerySet["ImportJob"]):
         waiting.update(state=ImportJob.State.CANCELLED, error=ERASED, finished_at=Now())
 
 
-class ImportJob(models.Model):
+class ImportJob(Job):
     """A file that a manager sent or named on the Hub, and how far the light worker is with it.
 
     `rows_done` counts the tasks and refusals that are finished with. It is written in the transaction of each batch, as
-    the counts are, so a job whose worker was killed goes on behind the last batch that was committed. `attempt` is a
-    fencing number: a worker writes only while the number is its own. The file is kept until the import has ended; after
-    a dry run it stays for a while, so that it can be imported.
+    the counts are, so a job whose worker was killed goes on behind the last batch that was committed. The
+    file is kept until the import has ended; after a dry run it stays for a while, so that it can be imported.
     """
 
     class State(models.TextChoices):
@@ -62,7 +63,8 @@ class ImportJob(models.Model):
         FAILED = "failed", _("Failed")
         CANCELLED = "cancelled", _("Cancelled")
 
-    ACTIVE = (State.UPLOADED, State.WAITING, State.WORKING)
+    UNDER_WAY = (State.WAITING, State.WORKING)
+    ACTIVE = (State.UPLOADED, *UNDER_WAY)
     CHECKED = (State.DONE, State.FAILED)
     FILE_KEPT = timedelta(days=1)
 
@@ -82,9 +84,6 @@ class ImportJob(models.Model):
     state = models.CharField(max_length=10, choices=State.choices, default=State.UPLOADED)
     dry_run = models.BooleanField(default=False)
     mapping = models.JSONField(null=True, blank=True)
-    attempt = models.PositiveIntegerField(default=0, help_text="counts up with each worker")
-    tries = models.PositiveSmallIntegerField(default=0, help_text="workers that were lost, and the current one")
-    heartbeat_at = models.DateTimeField(null=True, blank=True)
     bytes_read = models.BigIntegerField(default=0)
     rows_done = models.PositiveIntegerField(default=0)
     rules = models.CharField(max_length=64, blank=True, help_text="hash of what decides how a row is read")
@@ -103,9 +102,7 @@ class ImportJob(models.Model):
     import_row = models.ForeignKey(
         "annotator.Import", on_delete=models.SET_NULL, null=True, blank=True, related_name="jobs"
     )
-    error = models.TextField(blank=True)
     created_at = models.DateTimeField()
-    finished_at = models.DateTimeField(null=True, blank=True)
 
     objects = ImportJobQuerySet.as_manager()
 
@@ -132,10 +129,6 @@ class ImportJob(models.Model):
 
     def is_active(self) -> bool:
         return self.state in self.ACTIVE
-
-    def is_under_way(self) -> bool:
-        """Returns whether the worker has it or will take it."""
-        return self.state in (self.State.WAITING, self.State.WORKING)
 
     def was_checked(self) -> bool:
         """Returns whether it is a dry run that has ended, whose file can be imported."""

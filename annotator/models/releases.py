@@ -14,6 +14,8 @@ from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
+from annotator.models.jobs import Job
+
 
 class ReleaseQuerySet(models.QuerySet["Release"]):
     def under_way(self) -> ReleaseQuerySet:
@@ -41,11 +43,11 @@ class ReleaseQuerySet(models.QuerySet["Release"]):
         done.update(state=Release.State.WITHDRAWN, finished_at=Now(), archive_sha256="")
 
 
-class Release(models.Model):
+class Release(Job):
     """A state of a project's data under a number: what the card says beside the figures, and the files that came of it.
 
-    `attempt` is a fencing number: a worker writes only while the number is its own. A release whose worker was killed
-    is written again from the beginning. `content_hash` covers the rows, however they are encoded.
+    One whose worker was killed is written again from the beginning. `content_hash` covers the rows, however they are
+    encoded.
     """
 
     class State(models.TextChoices):
@@ -75,8 +77,6 @@ class Release(models.Model):
         default=False, help_text="tasks that fail a check are left out, and do not refuse the release"
     )
     state = models.CharField(max_length=10, choices=State.choices, default=State.WAITING)
-    attempt = models.PositiveIntegerField(default=0, help_text="counts up with each worker")
-    tries = models.PositiveSmallIntegerField(default=0, help_text="workers that were lost, and the current one")
     rows_expected = models.PositiveBigIntegerField(null=True, blank=True, help_text="known once the texts are checked")
     rows_done = models.PositiveBigIntegerField(default=0)
     bytes_done = models.BigIntegerField(default=0)
@@ -85,10 +85,7 @@ class Release(models.Model):
     files = models.JSONField(default=list, blank=True, help_text="[{path, size, sha256}, ...]")
     archive_size = models.BigIntegerField(default=0)
     archive_sha256 = models.CharField(max_length=64, blank=True, help_text="empty while there are no files")
-    error = models.TextField(blank=True)
     created_at = models.DateTimeField()
-    heartbeat_at = models.DateTimeField(null=True, blank=True)
-    finished_at = models.DateTimeField(null=True, blank=True)
 
     objects = ReleaseQuerySet.as_manager()
 
@@ -110,9 +107,6 @@ class Release(models.Model):
 
     def __str__(self) -> str:
         return f"release {self.number}"
-
-    def is_under_way(self) -> bool:
-        return self.state in self.UNDER_WAY
 
     def percent(self) -> int | None:
         """Returns how much is written; None while the texts are being checked."""

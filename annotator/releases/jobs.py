@@ -1,31 +1,20 @@
-"""Releases as rows: the web or a command adds one, the light worker writes its files, and the row says how far it is.
+"""Releases as rows: the web or a command adds one, the light worker writes its files (annotator/background/jobs.py)."""
 
-The row is the truth, as for exports (annotator/exporting/jobs.py). One thread of one worker writes at a time, under a
-lock that PostgreSQL releases with its process: a release that is being worked on while the lock is free has lost its
-worker, and is written again from the beginning.
-"""
-
-import errno
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import transaction
 from django.db.models import F, QuerySet
 from django.utils.translation import gettext as _
 
 from annotator import audit
-from annotator.background import fitness, heartbeats, messages
-from annotator.background.failures import safe_text
-from annotator.background.pulse import Ended, Pulse, PutDown
-from annotator.background.turns import by_turns
-from annotator.db import locks
+from annotator.background import heartbeats, jobs, messages
+from annotator.background.pulse import Pulse
 from annotator.db.clock import database_now
 from annotator.exporting.rows import require_rubric_versions
 from annotator.importing.bulk_copy import copy_rows
@@ -34,18 +23,11 @@ from annotator.refusals import Refusal
 from annotator.releases import folder
 from annotator.releases.particulars import Particulars
 from annotator.storage import artifacts, disk_space
-from annotator.storage.hidden_paths import without_places
 from annotator.webhooks import events
 
-ATTEMPTS = 3
 MOST = 50
 """Releases that a project may have at once."""
 PAUSE_SECONDS = 0.5
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_LOST = (
-    f"The worker or the database was lost in each of {ATTEMPTS} attempts. Check their logs and their memory, then make "
-    "the release again."
-)
 State = Release.State
 
 
@@ -165,71 +147,7 @@ def wait_for(release: Release) -> Release:
 
 def run_waiting() -> int:
     """Writes the releases that wait, one after the other; returns how many have ended."""
-    ended = 0
-    with locks.session_lock("releases") as is_alone:
-        while is_alone and heartbeats.takes_work() and (release := _claimed()):
-            _carry_out(release)
-            ended += 1
-    return ended
-
-
-def _claimed() -> Release | None:
-    """Takes the one whose turn it is. Whoever holds the lock is alone, so one that is at work has lost its worker."""
-    under_way = Release.objects.under_way()
-    for release in by_turns(under_way.select_related("project__rubric")):
-        # One conditional UPDATE decides; the attempt fences off the writes of every earlier worker.
-        owned = under_way.filter(pk=release.pk, attempt=release.attempt)
-        release.attempt, release.tries, release.state = release.attempt + 1, release.tries + 1, State.WORKING
-        changes = {"state": State.WORKING, "attempt": release.attempt, "heartbeat_at": database_now()}
-        if not owned.update(tries=release.tries, rows_done=0, bytes_done=0, rows_expected=None, **changes):
-            continue
-        if release.tries <= ATTEMPTS:
-            return release
-        _fail(release, _LOST)
-    return None
-
-
-def _carry_out(release: Release) -> None:
-    try:
-        with fitness.blamed(), _disk_may_fill_up():
-            _make(release)
-    except Ended:
-        if not Release.objects.filter(pk=release.pk).exists():  # otherwise it waits again, and has the folder
-            _remove_files(release)
-    except (PutDown, fitness.Unfit):
-        # Not the release's fault: the next worker has as many attempts as this one had.
-        _owned(release).update(state=State.WAITING, tries=F("tries") - 1)
-    except Refusal as refused:
-        _fail(release, str(refused))
-    except (OperationalError, InterfaceError):
-        # The database is away: the release stays as it is, and is taken up again when it is back.
-        raise
-    except Exception as error:
-        if _fail(release, safe_text(error)):  # otherwise it was cancelled, or has gone with its project
-            raise
-
-
-@contextmanager
-def _disk_may_fill_up() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in FULL:
-            raise
-        raise disk_space.DiskNearlyFull(_("The disk is full. Try again when there is room.")) from error
-
-
-def _owned(release: Release) -> QuerySet[Release]:
-    return Release.objects.filter(pk=release.pk, attempt=release.attempt, state=State.WORKING)
-
-
-def _fail(release: Release, error: str) -> bool:
-    """Ends the release with its error; returns False where it is not this worker's any more."""
-    error = without_places(error)[:10_000]
-    failed = _owned(release).update(state=State.FAILED, error=error, finished_at=database_now())
-    if failed:
-        _remove_files(release)
-    return bool(failed)
+    return jobs.run_waiting(_RELEASES)
 
 
 def _make(release: Release) -> None:
@@ -237,7 +155,7 @@ def _make(release: Release) -> None:
     disk_space.require_room()
     _remove_files(release)
     release.unfinished_folder().mkdir(parents=True)
-    pulse = Pulse(partial(_owned, release))
+    pulse = Pulse(release)
     with pulse.beating():
         written = folder.write(release, release.unfinished_folder(), pulse, now=database_now())
     # Into its place before the row says so: a worker that is killed in between writes everything again.
@@ -247,8 +165,8 @@ def _make(release: Release) -> None:
 
 @transaction.atomic
 def _finish(release: Release, written: folder.Written, *, rows: int, size: int) -> None:
-    done = _owned(release).update(
-        state=State.DONE,
+    jobs.finish(
+        release,
         content_hash=written.content_hash,
         counts=written.counts,
         files=written.files,
@@ -256,16 +174,28 @@ def _finish(release: Release, written: folder.Written, *, rows: int, size: int) 
         archive_sha256=written.archive_sha256,
         rows_done=rows,
         bytes_done=size,
-        finished_at=database_now(),
     )
-    if not done:
-        raise Ended
     # A text that is erased from here on finds these rows: whoever erases it waits for this transaction.
     copy_rows(ReleaseTask, ("task_id", "release_id"), ((task, release.pk) for task in written.tasks))
     audit.record("release.made", str(release), project=release.project, content_hash=written.content_hash)
     events.release_ready(
         release.project, release=release.number, tasks=len(written.tasks), content_hash=written.content_hash
     )
+
+
+def _clean(release: Release) -> None:
+    if not Release.objects.with_files().filter(pk=release.pk).exists():  # otherwise another worker has the folder
+        _remove_files(release)
+
+
+_RELEASES = jobs.Kind(
+    "releases",
+    jobs=lambda: Release.objects.select_related("project__rubric"),
+    work=_make,
+    lost=f"{jobs.LOST}, then make the release again.",
+    clean=_clean,
+    afresh={"rows_done": 0, "bytes_done": 0, "rows_expected": None},
+)
 
 
 # Leftovers -------------------------------------------------------------------------------------------------

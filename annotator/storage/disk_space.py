@@ -3,10 +3,11 @@
 PostgreSQL stops if it finds no room for its log, so imports, snapshots and runs have to stop before that.
 """
 
+import errno
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from annotator.refusals import Refusal
 from annotator.web.numbers import number
 
 MEGABYTE = 10**6
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class DiskNearlyFull(Refusal):
@@ -69,6 +71,17 @@ def require_room(*, extra: int = 0) -> None:
     if short := shortages(extra=extra):
         text = _("The disk is nearly full: %(folders)s. Try again when there is room.")
         raise DiskNearlyFull(text % {"folders": "; ".join(map(str, short))})
+
+
+@contextmanager
+def full_disk_named() -> Iterator[None]:
+    """Turns the error of a full disk into DiskNearlyFull."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        raise DiskNearlyFull(_("The disk is full. Try again when there is room.")) from error
 
 
 def for_pages(request: HttpRequest) -> dict[str, Any]:

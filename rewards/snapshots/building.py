@@ -4,15 +4,14 @@ One process at a time builds for a project, by a lock that PostgreSQL releases w
 it knows that every unfinished folder of the project was left by a process that was killed.
 """
 
-import errno
 import hashlib
 import json
 import re
 import shutil
 import tempfile
 import time
-from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Generator
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -43,7 +42,6 @@ The trigger is in rewards/triggers/.
 BUILDING = "building a snapshot"
 """The subject of the lock that whoever builds for a project holds."""
 PAUSE_SECONDS = 1.0
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _UNFINISHED = re.compile(r"\.building-(\d+)-")
 
 
@@ -93,7 +91,7 @@ def _steps(project: Project, now: datetime) -> Generator[Step, None, None]:
     # In the same folder as its final place, so that it can be renamed: within a file system that is one step.
     building = Path(tempfile.mkdtemp(prefix=f".building-{project.pk}-", dir=folder))
     try:
-        with _disk_may_fill_up(), Files(building, project.validation_share) as files:
+        with disk_space.full_disk_named(), Files(building, project.validation_share) as files:
             for part in lines.parts(project):
                 # Closed before the lock is released, which takes the same connection.
                 with closing(part):
@@ -108,16 +106,6 @@ def _steps(project: Project, now: datetime) -> Generator[Step, None, None]:
             yield Step(len(files.tasks), _keep(project, building, manifest, files))
     finally:
         shutil.rmtree(building, ignore_errors=True)
-
-
-@contextmanager
-def _disk_may_fill_up() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in FULL:
-            raise
-        raise disk_space.DiskNearlyFull("The disk is full. Try again when there is room.") from error
 
 
 def remove_unfinished() -> list[Path]:

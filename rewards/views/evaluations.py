@@ -52,8 +52,8 @@ def shown_jobs(user: User, project: Project) -> dict[str, object]:
     return {
         "project": project,
         "manages": access.manages(user, project),
-        "jobs": [(job, run_progress.responses_done(job.progress) if job.is_active() else "") for job in newest],
-        "under_way": any(job.is_active() for job in newest),
+        "jobs": [(job, run_progress.responses_done(job.progress) if job.is_under_way() else "") for job in newest],
+        "under_way": any(job.is_under_way() for job in newest),
     }
 
 

@@ -10,6 +10,7 @@ from django.conf import LazySettings
 from django.db.models import Model
 
 from annotator.background import heartbeats, messages
+from annotator.background import jobs as background_jobs
 from annotator.background.heartbeats import QueueHealth
 from annotator.db.clock import database_now
 from annotator.exporting import jobs as export_jobs
@@ -184,7 +185,7 @@ def test_the_file_of_an_import_that_never_arrives_is_said(project: Project, caro
     job = import_job(project, carol)
     assert isinstance(job, ImportJob)
     (job.directory() / "file").unlink()
-    ended = [import_jobs.run_waiting() for _ in range(import_work.ATTEMPTS)]
+    ended = [import_jobs.run_waiting() for _ in range(background_jobs.ATTEMPTS)]
     assert ended == [0, 0, 1]
     assert state(job) == ("failed", "The file is not where this worker looks for it. Upload it again.")
 

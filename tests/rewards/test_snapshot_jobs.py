@@ -17,6 +17,7 @@ from django.db import IntegrityError, connection
 from rest_framework.test import APIClient
 
 from annotator.background import heartbeats
+from annotator.background.jobs import ATTEMPTS, run_waiting
 from annotator.db import locks
 from annotator.models import Project, Role, User
 from annotator.storage import disk_space
@@ -63,7 +64,7 @@ def test_a_job_whose_worker_was_lost_is_taken_up_again(job: SnapshotJob) -> None
 
 
 def test_a_job_that_loses_every_worker_ends(job: SnapshotJob) -> None:
-    SnapshotJob.objects.update(state=SnapshotJob.State.BUILDING, tries=jobs.ATTEMPTS)
+    SnapshotJob.objects.update(state=SnapshotJob.State.BUILDING, tries=ATTEMPTS)
     assert jobs.build_waiting() == 0
     assert ended(job) == ("failed", "worker_lost")
     assert "in each of 3 attempts" in job.error
@@ -72,13 +73,6 @@ def test_a_job_that_loses_every_worker_ends(job: SnapshotJob) -> None:
 def test_one_request_of_a_project_waits_at_a_time(job: SnapshotJob) -> None:
     with pytest.raises(IntegrityError, match="one_queued_snapshot_job_per_project"):
         SnapshotJob.objects.create(project=job.project)
-
-
-def test_one_refusal_keeps_nobody_else_waiting(job: SnapshotJob) -> None:
-    empty = SnapshotJob.objects.create(project=labelled_project("empty", tasks=1))
-    other = SnapshotJob.objects.create(project=labelled_project("other", tasks=12))
-    assert jobs.build_waiting() == 3
-    assert [ended(one) for one in (job, empty, other)] == [("done", ""), ("failed", "not_enough_labels"), ("done", "")]
 
 
 def test_a_worker_that_is_stopped_leaves_the_job_to_the_next(job: SnapshotJob, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,26 +97,8 @@ def test_a_worker_that_lost_the_job_writes_nothing_to_it(job: SnapshotJob, monke
         taken.update(attempt=2, tries=2, tasks=3)
 
     monkeypatch.setattr(disk_space, "require_room", lose)
-    claimed = jobs._claimed()
-    assert claimed is not None
-    jobs._carry_out(claimed)
+    run_waiting(jobs._SNAPSHOTS, most=1)
     assert (ended(job), job.attempt, job.tries, job.tasks, job.snapshot) == (("building", ""), 2, 2, 3, None)
-
-
-def test_a_worker_that_is_stopped_again_and_again_never_gives_a_number_twice(
-    job: SnapshotJob, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lines, "TASKS_AT_ONCE", 5)
-    monkeypatch.setattr(files.Files, "add", lambda *_: heartbeats.stopping.set())
-    numbers = []
-    for _worker in range(jobs.ATTEMPTS + 1):
-        try:
-            jobs.build_waiting()
-        finally:
-            heartbeats.stopping.clear()
-        job.refresh_from_db()
-        numbers.append((job.attempt, job.tries, job.state))
-    assert numbers == [(attempt, 0, "building") for attempt in range(1, jobs.ATTEMPTS + 2)]
 
 
 # A full disk -----------------------------------------------------------------------------------------------
@@ -192,7 +168,10 @@ def test_after_a_kill_the_next_attempt_finishes_and_nothing_is_left(tmp_path: Pa
 
 def is_free(project: Project) -> bool:
     """Whether PostgreSQL has noticed that the process is dead."""
-    with locks.session_lock("snapshot jobs") as first, locks.session_lock(building.BUILDING, project.pk) as second:
+    with (
+        locks.session_lock("snapshot jobs", project.pk) as first,
+        locks.session_lock(building.BUILDING, project.pk) as second,
+    ):
         return first and second
 
 

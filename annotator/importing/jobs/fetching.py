@@ -66,7 +66,7 @@ def request_from_hub(
     return job
 
 
-def fetch(job: ImportJob, *, update: Callable[..., bool], on_piece: Callable[[], None], now: datetime) -> None:
+def fetch(job: ImportJob, *, update: Callable[..., None], on_piece: Callable[[], None], now: datetime) -> None:
     """Writes the job's file, and a sample of its rows. Of several files each further one gets a job of its own.
 
     `update` writes fields of the job, and raises where it is no longer this worker's. `on_piece` is called for each
@@ -98,7 +98,8 @@ def fetch(job: ImportJob, *, update: Callable[..., bool], on_piece: Callable[[],
     samples.keep(sample, sample_file_of(job))
     if job.mapping:
         require_columns(read_mapping(job.mapping), sample.columns)
-    update(file_hash=digest, file_bytes=size, **({"state": State.UPLOADED} if job.fetch_only else {}))
+    job.state = State.UPLOADED if job.fetch_only else job.state
+    update(file_hash=digest, file_bytes=size, state=job.state)
     job.file_hash, job.file_bytes, job.file_name = digest, size, shown_name(first.name.path)
 
 

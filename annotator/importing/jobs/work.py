@@ -4,16 +4,14 @@ import hashlib
 import json
 import time
 from datetime import datetime
+from functools import partial
 from typing import IO, Any
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, transaction
-from django.db.models import F, QuerySet
+from django.db import transaction
+from django.db.models import F
 
-from annotator.background import fitness, heartbeats
-from annotator.background.failures import safe_text
-from annotator.background.turns import by_turns
-from annotator.db import locks
+from annotator.background import jobs
 from annotator.db.clock import database_now
 from annotator.importing.batches import record, write_batches
 from annotator.importing.expansion_limits import Incoming
@@ -26,14 +24,8 @@ from annotator.importing.results import Batch, ImportResult, Journal
 from annotator.importing.rows import Rules
 from annotator.models import Import, ImportJob, ImportJobError
 from annotator.refusals import Refusal
-from annotator.storage.hidden_paths import without_places
 
-ATTEMPTS = 3
 BEAT_SECONDS = 2.0
-_LOST = (
-    f"The worker or the database was lost in each of {ATTEMPTS} attempts. Check their logs and their memory, then "
-    "import the file again: tasks that are in already are recognised."
-)
 State = ImportJob.State
 
 
@@ -43,99 +35,33 @@ class RulesChanged(Refusal):
     code = "rules_changed"
 
 
-class Ended(Exception):
-    """Somebody cancelled the job, another worker has it, or it is gone with its project."""
-
-
-class PutDown(Exception):
-    """The worker was asked to stop in the middle of the job."""
-
-
-class FileMissing(Exception):
-    """The file is not where this worker looks for it. It may be on its way; the job waits for its next attempt."""
-
-
 def run_waiting() -> int:
     """Imports what waits, one file after the other; returns how many jobs have ended."""
-    ended = 0
-    with locks.session_lock("import jobs") as is_alone:
-        while is_alone and heartbeats.takes_work() and (job := _claimed()):
-            try:
-                _carry_out(job)
-            except FileMissing:
-                break
-            ended += 1
-    return ended
-
-
-def _claimed() -> ImportJob | None:
-    """Takes the job whose turn it is. Whoever holds the lock is alone, so one that is at work has lost its worker."""
-    under_way = ImportJob.objects.filter(state__in=(State.WAITING, State.WORKING))
-    for job in by_turns(under_way.select_related("project", "requested_by", "import_row")):
-        if job.tries >= ATTEMPTS:
-            job.attempt += 1
-            if under_way.filter(pk=job.pk, attempt=job.attempt - 1).update(attempt=job.attempt, state=State.WORKING):
-                _end(job, State.FAILED, _LOST)
-                remove_files(job)
-            continue
-        # One conditional UPDATE decides; the attempt fences off the writes of every earlier worker.
-        taken = under_way.filter(pk=job.pk, attempt=job.attempt).update(
-            state=State.WORKING, attempt=F("attempt") + 1, tries=F("tries") + 1, heartbeat_at=database_now()
-        )
-        if taken:
-            job.attempt, job.tries, job.state = job.attempt + 1, job.tries + 1, State.WORKING
-            return job
-    return None
+    return jobs.run_waiting(_IMPORTS)
 
 
 def _carry_out(job: ImportJob) -> None:
-    try:
-        with fitness.blamed():
-            if job.hub and not job.file_hash:
-                _fetch(job)
-            if job.state == State.UPLOADED:  # it was to be fetched only
-                return
-            _import(job)
-    except Ended:
-        if _finish_cancelled(job):  # otherwise another worker has the job, and needs the file
-            remove_files(job)
+    if job.hub and not job.file_hash:
+        _fetch(job)
+    if job.state == State.UPLOADED:  # it was to be fetched only
         return
-    except (PutDown, fitness.Unfit):
-        # Not the job's fault: the next worker has as many attempts as this one had.
-        owned(job).update(state=State.WAITING, tries=F("tries") - 1)
-        return
-    except FileMissing:
-        owned(job).update(state=State.WAITING)
-        raise
-    except Refusal as refused:
-        _end(job, State.FAILED, str(refused))
-    except (OperationalError, InterfaceError):
-        # The database is away: the job stays as it is, and is taken up again when it is back.
-        raise
-    except Exception as error:
-        if not _end(job, State.FAILED, safe_text(error)):  # it was cancelled, has another worker, or has gone
-            return
-        _clear(job)
-        raise
-    else:
-        _end(job, State.DONE)
-    _clear(job)
+    _import(job)
+    with transaction.atomic():
+        jobs.finish(job, bytes_read=job.file_bytes)
+        _record(job)
+    _clean(job)
 
 
 def _fetch(job: ImportJob) -> None:
-    sign = _Sign(job)
-
-    def update(**fields: Any) -> bool:
-        if not owned(job).update(**fields):
-            raise Ended
-        job.state = fields.get("state", job.state)
-        return True
-
-    fetching.fetch(job, update=update, on_piece=sign.give, now=database_now())
+    fetching.fetch(job, update=partial(jobs.write, job), on_piece=_Sign(job).give, now=database_now())
 
 
-def _clear(job: ImportJob) -> None:
-    if not job.dry_run:
+def _clean(job: ImportJob) -> None:
+    """Removes the file where it is not needed any more, and completes the Import row of a job that was cancelled."""
+    with transaction.atomic():
+        if ImportJob.objects.filter(pk=job.pk, attempt=job.attempt, state=State.CANCELLED).exists():
+            _record(job)
+    if not ImportJob.objects.with_file(now=database_now()).filter(pk=job.pk).exists():
         remove_files(job)
 
 
@@ -143,8 +69,8 @@ def _import(job: ImportJob) -> None:
     mapping = read_mapping(job.mapping) if job.mapping else None
     _require_same_rules(job)
     if not file_of(job).is_file():
-        if job.tries < ATTEMPTS:
-            raise FileMissing
+        if job.tries < jobs.ATTEMPTS:
+            raise jobs.FileMissing
         raise Refusal("The file is not where this worker looks for it. Upload it again.", code="not_startable")
     import_row = None if job.dry_run else job.import_row or _begin(job, database_now())
     # A file that goes on has the time of its beginning: ratings without a time of their own were all given at once.
@@ -173,8 +99,7 @@ def _require_same_rules(job: ImportJob) -> None:
             "The import was interrupted, and the project's rubric changed meanwhile, so the rest would be read by "
             "other rules. Import the file again: tasks that are in already are recognised."
         )
-    if not owned(job).update(rules=digest):
-        raise Ended
+    jobs.write(job, rules=digest)
 
 
 @transaction.atomic
@@ -187,8 +112,7 @@ def _begin(job: ImportJob, now: datetime) -> Import:
         file_hash=job.file_hash,
         file_bytes=job.file_bytes,
     )
-    if not owned(job).update(import_row=row):
-        raise Ended
+    jobs.write(job, import_row=row)
     job.import_row = row
     return row
 
@@ -206,10 +130,6 @@ def _result_so_far(job: ImportJob) -> ImportResult:
     )
 
 
-def owned(job: ImportJob) -> QuerySet[ImportJob]:
-    return ImportJob.objects.filter(pk=job.pk, attempt=job.attempt, state=State.WORKING)
-
-
 class _Sign:
     """Says on the row, every few seconds, that the worker is alive. It raises PutDown and Ended."""
 
@@ -218,12 +138,10 @@ class _Sign:
         self._next_beat = time.monotonic() + BEAT_SECONDS
 
     def give(self, **fields: int) -> None:
-        if heartbeats.stopping.is_set():
-            raise PutDown
+        jobs.require_go_on()
         if time.monotonic() >= self._next_beat:
             self._next_beat = time.monotonic() + BEAT_SECONDS
-            if not owned(self._job).update(heartbeat_at=database_now(), **fields):
-                raise Ended
+            jobs.write(self._job, heartbeat_at=database_now(), **fields)
 
 
 class _Followed(Incoming):
@@ -252,7 +170,8 @@ class _Progress(Journal):
         notes = Notes.from_json(job.notes)
         notes.add_all(batch.noted)
         # If the row is not ours any more, the error undoes the batch: the worker that has the job now writes it.
-        noted = owned(job).update(
+        jobs.write(
+            job,
             rows_done=F("rows_done") + batch.rows,
             created=F("created") + batch.created,
             existing=F("existing") + batch.existing,
@@ -264,10 +183,7 @@ class _Progress(Journal):
             has_answers=job.has_answers or batch.has_answers,
             heartbeat_at=database_now(),
         )
-        if not noted:
-            raise Ended
-        if heartbeats.stopping.is_set():
-            raise PutDown
+        jobs.require_go_on()
         self._keep_errors(batch)
         if job.import_row_id:
             Import.objects.filter(pk=job.import_row_id).update(rejected=F("rejected") + batch.rejected, layouts=layouts)
@@ -293,34 +209,17 @@ def _storable(text: str) -> str:
     return text.encode(errors="replace").decode().replace("\0", "�")
 
 
-@transaction.atomic
-def _end(job: ImportJob, state: State, error: str = "") -> bool:
-    """Ends the job; returns False where it is not this worker's any more."""
-    error = without_places(error)[:10_000]
-    ended = owned(job).update(
-        state=state, error=error, finished_at=database_now(), **({"bytes_read": job.file_bytes} if not error else {})
-    )
-    if ended:
-        _record(job)
-    return bool(ended)
-
-
-@transaction.atomic
-def _finish_cancelled(job: ImportJob) -> bool:
-    """Completes the Import row of a job that was cancelled; returns whether that is what happened to the job."""
-    row = ImportJob.objects.filter(pk=job.pk).first()
-    if row is None:
-        return True
-    if row.state != State.CANCELLED or row.attempt != job.attempt:
-        return False
-    _record(job)
-    return True
-
-
 def _record(job: ImportJob) -> None:
     row = ImportJob.objects.select_related("import_row__project").get(pk=job.pk)
     if row.import_row:
         record(row.import_row, _result_so_far(row), file_hash=row.file_hash, file_bytes=row.file_bytes)
 
 
-# Leftovers -------------------------------------------------------------------------------------------------
+_IMPORTS = jobs.Kind(
+    "import jobs",
+    jobs=lambda: ImportJob.objects.select_related("project", "requested_by", "import_row"),
+    work=_carry_out,
+    lost=f"{jobs.LOST}, then import the file again: tasks that are in already are recognised.",
+    clean=_clean,
+    failed=_record,
+)

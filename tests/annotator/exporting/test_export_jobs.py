@@ -20,7 +20,7 @@ from annotator.exporting.rows import ForManagers, UnknownExport, export
 from annotator.models import AuditEntry, ExportJob, Membership, Project, Role, Task, User
 from annotator.storage import disk_space
 from annotator.storage.disk_space import DiskNearlyFull
-from tests.builders import make_task, rate
+from tests.builders import make_member, make_project, make_task, rate
 from tests.conftest import Cast
 from tests.refusals import refusal
 
@@ -120,15 +120,6 @@ def test_a_lost_worker_s_job_is_written_again(project: Project, cast: Cast, rate
     assert job.file().read_bytes().count(b"\n") == 6
 
 
-def test_after_three_lost_workers_it_is_given_up(project: Project, cast: Cast, rated: Task) -> None:
-    job = wanted(project, cast.carol)
-    ExportJob.objects.filter(pk=job.pk).update(state=State.WORKING, attempt=3, tries=3)
-    other = wanted(project, cast.carol)
-    jobs.run_waiting()
-    assert (again(job).state, again(other).state) == (State.FAILED, State.DONE)
-    assert "lost in each of 3 attempts" in again(job).error
-
-
 def at_the_first_row(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Does something elsewhere once a row is read, and waits until the job has had time to notice."""
     count, done = pulse.Pulse.count, threading.Event()
@@ -199,6 +190,18 @@ def test_a_disk_that_fills_up_meanwhile_ends_the_job(
     jobs.run_waiting()
     assert (again(job).state, again(job).error) == (State.FAILED, "The disk is nearly full.")
     assert not job.directory().exists()
+
+
+def test_another_project_s_file_is_written_meanwhile(
+    project: Project, cast: Cast, rated: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = make_project("other")
+    make_member(other, cast.carol, role=Role.MANAGER)
+    jobs_of_both = [wanted(project, cast.carol), wanted(other, cast.carol)]
+    ended: list[int] = []
+    at_the_first_row(monkeypatch, lambda: ended.append(jobs.run_waiting()))
+    assert (jobs.run_waiting(), ended) == (1, [1])
+    assert {again(job).state for job in jobs_of_both} == {State.DONE}
 
 
 def test_the_row_says_how_far_the_file_is(

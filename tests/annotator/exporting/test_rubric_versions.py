@@ -149,7 +149,7 @@ def test_agreement_of_what_is_no_longer_asked_stays_reachable(changed: Project, 
 def release(project: Project, folder: Path, **particulars: Any) -> tuple[str, dict[str, list[str]]]:
     """The card of a release that is written here, and the columns of its files of labels."""
     made = Release(project=project, number=1, license="unknown", **particulars)
-    write(made, folder, Pulse(Release.objects.none), now=NOW)
+    write(made, folder, Pulse(made), now=NOW)
     files = {path.parent.name: pyarrow.parquet.read_schema(path).names for path in folder.glob("*/*.parquet")}
     return (folder / "README.md").read_text(), files
 

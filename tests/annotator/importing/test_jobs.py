@@ -15,6 +15,7 @@ from django.test.utils import CaptureQueriesContext
 
 from annotator.background import heartbeats, messages
 from annotator.background.heartbeats import QueueHealth
+from annotator.background.jobs import ATTEMPTS
 from annotator.db.clock import database_now
 from annotator.importing import batches, import_rows, jobs, samples, withdrawal
 from annotator.importing.jobs import uploads, work
@@ -413,7 +414,7 @@ def test_a_worker_that_lost_its_job_writes_no_further_batch(project: Project, mo
 def test_after_the_last_attempt_a_lost_job_has_failed(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "BATCH", 1)
     job = started(project, tasks(9))
-    for _ in range(jobs.ATTEMPTS):
+    for _ in range(ATTEMPTS):
         killed_after(monkeypatch, job, 1)
     worked(job)
     assert (job.state, counts(job), Import.objects.get().created, folders()) == (State.FAILED, (3, 0, 0), 3, [])

@@ -160,13 +160,6 @@ def test_a_worker_that_is_killed_leaves_the_release_to_the_next_one(
     assert not release.unfinished_folder().exists()
 
 
-def test_after_three_lost_workers_it_is_given_up(waiting: Release) -> None:
-    Release.objects.update(state=State.WORKING, attempt=3, tries=3)
-    jobs.run_waiting()
-    assert again(waiting).state == State.FAILED
-    assert "lost in each of 3 attempts" in again(waiting).error
-
-
 def test_a_worker_that_ends_puts_the_release_down(waiting: Release, monkeypatch: pytest.MonkeyPatch) -> None:
     stopping = threading.Event()
     monkeypatch.setattr(heartbeats, "stopping", stopping)

@@ -108,7 +108,8 @@ def in_words(reason: Reason) -> str:
     """Returns the reason in the reader's language; a text stays as it is."""
     if isinstance(reason, str):
         return reason
-    return _(SENTENCES[reason["code"]]) % {name: _shown(name, value) for name, value in reason["params"].items()}
+    sentence = SENTENCES[reason["code"]]
+    return _(sentence) % {name: _shown(name, value) for name, value in reason["params"].items()}
 
 
 def _shown(name: str, value: Any) -> str:

@@ -289,7 +289,8 @@ def report(page: Page) -> None:
     page.locator("#report > summary").click()
     page.get_by_label("Illegal").check()
     page.locator("#report").get_by_label("Note (optional)").fill("It may be dangerous.")
-    page.get_by_role("button", name="Report", exact=True).click()
+    with page.expect_response("**/report/"):
+        page.get_by_role("button", name="Report", exact=True).click()
     expect(page.locator(".sheet")).to_have_count(2)
 
 

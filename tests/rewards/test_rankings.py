@@ -14,6 +14,7 @@ from rewards.learning.pairs import pairs_of
 from rewards.learning.refusals import Refused
 from rewards.models import Snapshot
 from rewards.new_labels import news_since
+from rewards.reasons import in_words
 from tests.builders import NOW, make_project, make_task, make_user, rate
 from tests.conftest import Cast
 
@@ -71,7 +72,7 @@ def test_rankings_alone_are_something_to_learn_from(cast: Cast) -> None:
     Label.objects.all().delete()
     written = rows(snapshots.take(project, now=NOW))
     assert [(len(row["responses"]), row["pairs"]) for row in written] == [(3, [[2, 0], [2, 1]])] * 12
-    assert str(news_since(None, project)) == "12 new preferences"
+    assert in_words(news_since(None, project).reason()) == "12 new preferences"
 
 
 def test_dropped_tasks_teach_no_order(cast: Cast) -> None:

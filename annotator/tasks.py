@@ -21,39 +21,6 @@ from annotator.review import bulk_changes, exclusions
 from annotator.search import words
 from annotator.webhooks import deliveries
 
-__all__ = [
-    "assess_annotators",
-    "count_figures",
-    "enforce_exclusion",
-    "enforce_exclusions",
-    "expire_leases",
-    "find_pii",
-    "finish_bulk_change",
-    "finish_bulk_changes",
-    "finish_deletion",
-    "finish_deletions",
-    "finish_withdrawal",
-    "finish_withdrawals",
-    "forget_ended_logins",
-    "forget_old_answers",
-    "forget_old_drafts",
-    "heartbeats",
-    "lift_exclusion",
-    "make_audit_months",
-    "recount",
-    "recount_changed",
-    "refresh_agreement",
-    "run_exports",
-    "run_imports",
-    "send_webhooks",
-    "sweep_exports",
-    "sweep_imports",
-    "sweep_releases",
-    "sweep_webhooks",
-    "take_words",
-    "write_releases",
-]
-
 
 @shared_task
 def expire_leases() -> int:

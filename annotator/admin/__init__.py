@@ -6,8 +6,6 @@ from django_celery_beat import models as beat
 from annotator.admin import accounts, audit, gold, rows
 from annotator.admin.scoping import FoundByTask, ManagedOnly, OfManagedProjects
 
-__all__ = ["FoundByTask", "ManagedOnly", "OfManagedProjects", "accounts", "audit", "gold", "rows"]
-
 # The schedule comes with the code (settings.py); edited by hand, it would be another one on each installation.
 for scheduled in (
     beat.PeriodicTask,

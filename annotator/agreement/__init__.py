@@ -10,24 +10,3 @@ from annotator.agreement.raters import Pair, Rater, Week, rater_called
 from annotator.agreement.reports import Agreement, Report, agreement, as_json, kappas, report, trend
 from annotator.agreement.totals_refresh import rebuild, refresh, refresh_all
 from annotator.agreement.two_rater_kappa import AgainstExperts, against_experts, paired_kappa
-
-__all__ = [
-    "AgainstExperts",
-    "Agreement",
-    "Pair",
-    "Rater",
-    "Report",
-    "Selection",
-    "Week",
-    "against_experts",
-    "agreement",
-    "as_json",
-    "kappas",
-    "paired_kappa",
-    "rater_called",
-    "rebuild",
-    "refresh",
-    "refresh_all",
-    "report",
-    "trend",
-]

@@ -15,21 +15,3 @@ from annotator.consensus.rules import (
     spread,
 )
 from annotator.consensus.settlement import put_in_force, settle
-
-__all__ = [
-    "TOO_FAR_APART",
-    "Effect",
-    "Outcome",
-    "ProtocolPreview",
-    "Rated",
-    "Rules",
-    "agreed_preference",
-    "half_up",
-    "most_agreeing",
-    "needs_more",
-    "outcome",
-    "protocol_preview",
-    "put_in_force",
-    "settle",
-    "spread",
-]

@@ -4,5 +4,3 @@ from annotator.forms.gold import GoldForm
 from annotator.forms.rating import RatingForm
 from annotator.forms.revision import filled
 from annotator.forms.skips import ReportForm, SkipForm
-
-__all__ = ["GoldForm", "RatingForm", "ReportForm", "SkipForm", "filled"]

@@ -8,13 +8,3 @@ from annotator.importing.batches import import_rows
 from annotator.importing.expansion_limits import UnreadableFile
 from annotator.importing.results import ImportResult, TakenBack
 from annotator.importing.withdrawal import Withdrawal, take_back, withdrawal_preview
-
-__all__ = [
-    "ImportResult",
-    "TakenBack",
-    "UnreadableFile",
-    "Withdrawal",
-    "import_rows",
-    "take_back",
-    "withdrawal_preview",
-]

@@ -8,5 +8,3 @@ puts them together by annotator, `flags` picks what stands out. `assessment` is 
 from annotator.quality.assessment import HOUR, assess, assess_due, is_due, more_wanted, since
 from annotator.quality.assessment_process import assess_apart
 from annotator.quality.flags import Flag, Kind
-
-__all__ = ["HOUR", "Flag", "Kind", "assess", "assess_apart", "assess_due", "is_due", "more_wanted", "since"]

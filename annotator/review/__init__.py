@@ -9,5 +9,3 @@ from annotator.review.adjudications import adjudicate, withdraw
 from annotator.review.exclusion_previews import exclusion_preview, readmission_preview
 from annotator.review.exclusions import exclude, readmit
 from annotator.review.verdicts import judge
-
-__all__ = ["adjudicate", "exclude", "exclusion_preview", "judge", "readmission_preview", "readmit", "withdraw"]

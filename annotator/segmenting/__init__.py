@@ -18,25 +18,3 @@ from annotator.segmenting.ranges import (
 )
 from annotator.segmenting.recutting import CannotRecut, carried, finest_common_cut, joined, split
 from annotator.segmenting.replacements import Replacement, WrongReplacements, moved, replaced
-
-__all__ = [
-    "CannotRecut",
-    "NotAPartition",
-    "Range",
-    "Replacement",
-    "Unit",
-    "WrongReplacements",
-    "carried",
-    "cut",
-    "finest_common_cut",
-    "from_starts",
-    "is_partition",
-    "joined",
-    "moved",
-    "partition",
-    "partition_by_texts",
-    "ranges",
-    "replaced",
-    "split",
-    "whole",
-]

@@ -14,23 +14,6 @@ from rewards.models import RewardModel, Score, ScoringPass
 from rewards.scoring.jobs import MOST_ITEMS, ScoringFailed, ScoringTooSlow, answer, ask, resend_waiting, results_of
 from rewards.scoring.pass_lanes import start, start_due
 
-__all__ = [
-    "MOST_ITEMS",
-    "Position",
-    "Progress",
-    "ScoringFailed",
-    "ScoringTooSlow",
-    "answer",
-    "ask",
-    "champion",
-    "position",
-    "progress",
-    "resend_waiting",
-    "results_of",
-    "start",
-    "start_due",
-]
-
 
 def champion(project: Project) -> RewardModel:
     """Returns the project's champion; raises Refusal where it has none."""

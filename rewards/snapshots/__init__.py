@@ -7,12 +7,3 @@ grows.
 
 from rewards.snapshots.answers import has_answers, require_answers
 from rewards.snapshots.building import Step, remove_unfinished, steps, take
-
-__all__ = [
-    "Step",
-    "has_answers",
-    "remove_unfinished",
-    "require_answers",
-    "steps",
-    "take",
-]

@@ -8,16 +8,3 @@ from annotator.importing.jobs.files import person_of_file
 from annotator.importing.jobs.leftovers import KEPT, sweep
 from annotator.importing.jobs.uploads import cancel, request, sample_of, start, upload
 from annotator.importing.jobs.work import run_waiting
-
-__all__ = [
-    "KEPT",
-    "cancel",
-    "person_of_file",
-    "request",
-    "request_from_hub",
-    "run_waiting",
-    "sample_of",
-    "start",
-    "sweep",
-    "upload",
-]

@@ -16,8 +16,6 @@ from annotator.launch.embedded.broker import Redis
 from annotator.launch.embedded.postgres import Postgres
 from annotator.launch.embedded.process import ServiceFailed
 
-__all__ = ["AccountRefused", "Postgres", "Redis", "ServiceFailed", "Services", "services"]
-
 
 @dataclass(frozen=True)
 class Services:

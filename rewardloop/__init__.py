@@ -1,4 +1,4 @@
-"""A client of Rewardloop's REST interface: `Client`, `AsyncClient`, what they answer, and what they raise.
+"""A client of Rewardloop's REST interface: `Client`, what it answers, and what it raises.
 
 It needs httpx and nothing of the server's. The command `rewardloop` is in `rewardloop.command_line`.
 """
@@ -23,7 +23,6 @@ from rewardloop.answers import (
     Task,
     Token,
 )
-from rewardloop.async_client import AsyncClient
 from rewardloop.calls import Rating
 from rewardloop.client import Client
 from rewardloop.errors import (
@@ -50,7 +49,6 @@ from rewardloop.version import VERSION
 __all__ = [
     "VERSION",
     "Advance",
-    "AsyncClient",
     "Client",
     "Conflict",
     "DamagedFile",

@@ -3,7 +3,7 @@
 import secrets
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
@@ -46,8 +46,8 @@ def opened(source: Source) -> Iterator[tuple[IO[bytes], str]]:
         yield kept, name
 
 
-class FileForm(httpx.SyncByteStream, httpx.AsyncByteStream):
-    """A multipart form with one file, for both kinds of client. `told` hears the bytes of the file that have left."""
+class FileForm(httpx.SyncByteStream):
+    """A multipart form with one file. `told` hears the bytes of the file that have left."""
 
     def __init__(self, file: IO[bytes], name: str, *, told: Callable[[int], object]) -> None:
         self._file, self._told = file, told
@@ -71,10 +71,6 @@ class FileForm(httpx.SyncByteStream, httpx.AsyncByteStream):
             yield piece
             self._told(self._file.tell())
         yield self._tail
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for piece in self:
-            yield piece
 
 
 def _quoted(name: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
-from rewardloop.command_line import annotating, files, login_verbs, machine, project_verbs, releasing
+from rewardloop.command_line import files, login_verbs, machine, project_verbs, releasing
 from rewardloop.command_line.server_programs import PROGRAMS
 from rewardloop.command_line.terminal import Terminal
 from rewardloop.version import VERSION
@@ -72,8 +72,6 @@ def _projects(verbs: Verbs) -> None:
     verb.add_argument("--state", default="", help="open, complete, quarantined or retired")
     verb.add_argument("--search", default="", metavar="WORDS", help="words of their texts")
     verb.add_argument("--limit", type=int, default=50, help="how many at most; 0: all")
-    verb = _verb(verbs, "annotate", summary="rate tasks in the terminal", does=annotating.annotate)
-    verb.add_argument("project")
 
 
 def _settings(verb: argparse.ArgumentParser, meaning: str) -> None:

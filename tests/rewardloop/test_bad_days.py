@@ -1,6 +1,5 @@
 """What the client does when the server is away, overloaded, or not Rewardloop at all."""
 
-from collections.abc import Callable
 from types import SimpleNamespace
 
 import httpx
@@ -8,7 +7,6 @@ import pytest
 
 import rewardloop
 from rewardloop import (
-    AsyncClient,
     Client,
     Conflict,
     Invalid,
@@ -25,7 +23,7 @@ from rewardloop import (
     UnexpectedAnswer,
     WorkFailed,
 )
-from tests.rewardloop.scripted import URL, Answer, BreaksOff, Script, refusal, run
+from tests.rewardloop.scripted import URL, Answer, BreaksOff, Script, refusal
 
 RUN = {"id": 3, "state": "queued", "something_new": {"a": 1}}
 
@@ -264,45 +262,3 @@ def test_without_pandas_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch)
     for call, package in ((asker.to_pandas, "pandas"), (asker.to_datasets, "datasets")):
         with pytest.raises(NotSetUp, match=f"pip install {package}"):
             call("talk")
-
-
-# With asyncio ------------------------------------------------------------------------------------------------
-def run_async(script: Script, work: Callable[[AsyncClient], object]) -> object:
-    async def inside() -> object:
-        async with AsyncClient(URL, "secret", transport=httpx.MockTransport(script.answer_async)) as asker:
-            return await work(asker)  # type: ignore[misc]
-
-    return run(inside())
-
-
-def test_the_async_client_waits_reads_pages_and_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rewardloop.exchanges.backoff", lambda _tries: 0.0)
-    page = {"next": None, "results": [{"slug": "a", "name": "A"}]}
-    rows = httpx.Response(200, stream=BreaksOff(b'{"a": 1}\n{"a": 2}\n'))
-    job = {"id": 1, "state": "done", "created": 1, "rejected": 1}
-    script = Script(
-        [
-            httpx.ReadError("reset"),
-            me,
-            httpx.Response(200, json=page),
-            rows,
-            httpx.Response(202, json=job),
-            httpx.Response(200, json=job),
-            httpx.Response(200, json=[{"line": 2, "field": "prompt", "error": "No."}]),
-            refusal(404),
-        ]
-    )
-
-    async def work(asker: AsyncClient) -> None:
-        assert (await asker.me()).username == "alice"
-        assert [project.slug async for project in asker.projects()] == ["a"]
-        read = asker.rows("talk")
-        assert [await anext(read), await anext(read)] == [{"a": 1}, {"a": 2}]
-        with pytest.raises(ServerAway):
-            await anext(read)
-        assert (await asker.import_tasks("talk", [{}])).refused[0].line == 2
-        with pytest.raises(NotFound):
-            await asker.project("nowhere")
-
-    run_async(script, work)
-    assert b"rows.jsonl" in script.bodies[4]

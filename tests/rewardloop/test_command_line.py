@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from annotator.models import Annotation, Project, Rating, Skip, Task
+from annotator.models import Project, Task
 from rewardloop.command_line import main
 from tests.builders import imported, json_lines, rate, task_row
 from tests.conftest import Cast
@@ -76,81 +76,6 @@ def test_tasks_are_found_by_state(project: Project, as_carol: None, run: Run) ->
     assert [task["id"] for task in run("tasks", "talk", "--state", "open", "--json").data] == ["a", "b"]
     assert len(run("tasks", "talk", "--limit", "1", "--json").data) == 1
     assert "There are none." in run("tasks", "talk", "--state", "retired").out
-
-
-# Rating ------------------------------------------------------------------------------------------------------
-SCORES = ["5", "4", "5", "2", "1"]
-
-
-def test_a_task_is_rated_by_questions(project: Project, as_alice: None, run: Run) -> None:
-    imported(project, task_row("a", prompt="Name \x1b]0;owned\x07a \x1b[31mprime\x1b[0m."))
-    done = run("annotate", "talk", typed=["9", "?", *SCORES, *SCORES, "Both are right."])
-    assert done.code == 0, done.err
-    assert "Name a prime." in done.out
-    assert "\x1b" not in done.out
-    assert "Rated: 1" in done.out
-    assert Rating.objects.first().scores["helpfulness"] == 4  # type: ignore[union-attr]
-    assert Annotation.objects.get().justification == "Both are right."
-
-
-def test_what_else_a_project_asks_for_is_asked(project: Project, as_alice: None, run: Run) -> None:
-    project.ask_preference = project.ask_confidence = project.ask_safety = True
-    project.save()
-    imported(project, task_row("a"), task_row("b", responses=3))
-    both = [*SCORES, "2", "1"]
-    ranked = [*both, *both, *SCORES, "0", "0", "3", "B > A = D", "B > A = C", ""]
-    done = run("annotate", "talk", typed=[*both, *both, "+2", "", *ranked])
-    assert done.code == 0, done.err
-    assert "Rated: 2" in done.out
-    assert {rating.unsafe_category for rating in Rating.objects.all()} == {"", "profanity"}
-
-
-def leased(*asks: str) -> httpx.Response:
-    rubric = {"key": "own", "attributes": [{"key": "tone", "levels": ["low", "high"]}]}
-    task = {"id": 5, "conversation": [], "responses": [{"id": 6, "text": "7"}]}
-    return httpx.Response(200, json={"assignment": 4, "task": task, "rubric": rubric, "asks": list(asks)})
-
-
-def test_written_answers_are_asked_for(run: Run, scripted: Callable[..., Script]) -> None:
-    end = {"assignment": None, "reason": "all_done", "detail": "All done."}
-    stored = httpx.Response(201, json={"annotation": 1, "assignment": 4, "next": end})
-    script = scripted(leased("feedback", "edit", "domain", "language"), stored)
-    assert run("annotate", "talk", typed=["2", "", "Short.", "maths", "en", ""]).code == 0
-    assert json.loads(script.bodies[1]) == {
-        "ratings": [{"response": 6, "scores": {"tone": 1}, "feedback": "Short."}],
-        "domain": "maths",
-        "language": "en",
-    }
-
-
-def test_what_a_newer_server_asks_is_left_to_its_page(run: Run, scripted: Callable[..., Script]) -> None:
-    script = scripted(leased("a_drawing"), httpx.Response(204))
-    done = run("annotate", "talk", typed=["2"])
-    assert (done.code, "asks for a_drawing" in done.err) == (1, True)
-    assert script.requests[1].method == "DELETE"
-
-
-def test_a_task_is_skipped_and_the_next_given_back(project: Project, as_alice: None, run: Run) -> None:
-    imported(project, task_row("a"), task_row("b"))
-    done = run("annotate", "talk", typed=["s", "5", "I wrote it.", "q"])
-    assert done.code == 0
-    assert Skip.objects.get().note == "I wrote it."
-    assert "gave the task back" in done.out
-
-
-def test_the_end_of_input_gives_the_task_back(project: Project, cast: Cast, as_alice: None, run: Run) -> None:
-    imported(project, task_row("a"))
-    assert run("annotate", "talk", typed=["5"]).code == 0
-    assert [one.state for one in cast.alice.assignments.all()] == ["released"]
-
-
-def test_a_script_rates_by_lines(project: Project, as_alice: None, run: Run) -> None:
-    imported(project, task_row("a"))
-    done = run("annotate", "talk", "--json", typed=['{"skip": "other"}'])
-    task, end = done.data
-    assert task["task"]["conversation"][0]["content"] == "What is a?"
-    assert end["assignment"] is None
-    assert Skip.objects.get().reason == "other"
 
 
 # Runs, models, scores, releases ------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from rewardloop import Advance, AsyncClient, Client, DamagedFile, NotFound, ServerAway, WorkFailed
-from tests.rewardloop.scripted import URL, Answer, BreaksOff, Script, refusal, run
+from rewardloop import Advance, Client, DamagedFile, NotFound, ServerAway, WorkFailed
+from tests.rewardloop.scripted import URL, Answer, BreaksOff, Script, refusal
 
 CONTENT = bytes(range(256)) * 40
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -111,18 +111,6 @@ def test_a_release_that_is_not_done_is_not_downloaded(tmp_path: Path) -> None:
     asker = Client(URL, "secret", transport=httpx.MockTransport(script))
     with pytest.raises(WorkFailed, match="A text was erased"):
         asker.download_release("talk", 1, to=tmp_path / "release.tar")
-
-
-def test_the_async_client_goes_on_as_well(tmp_path: Path) -> None:
-    script = Script([httpx.Response(200, json=RELEASE), lost, sent])
-
-    async def download() -> Path:
-        transport = httpx.MockTransport(script.answer_async)
-        async with AsyncClient(URL, "secret", transport=transport) as asker:
-            return await asker.download_release("talk", 1, to=tmp_path / "release.tar")
-
-    assert run(download()).read_bytes() == CONTENT
-    assert script.requests[2].headers["Range"] == "bytes=999-"
 
 
 # Models ------------------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def test_an_unknown_word_is_answered_with_those_it_knows(
 ) -> None:
     with pytest.raises(SystemExit, match="2"):
         given(monkeypatch, "fly")
-    assert "annotate" in capsys.readouterr().err
+    assert "import" in capsys.readouterr().err
 
 
 def test_arguments_are_handed_on(monkeypatch: pytest.MonkeyPatch, replaced_by: list[list[str]]) -> None:
@@ -87,4 +87,4 @@ def test_the_help_lists_the_programs_too(monkeypatch: pytest.MonkeyPatch, capsys
     with pytest.raises(SystemExit, match="0"):
         given(monkeypatch)
     shown = capsys.readouterr().out
-    assert [name for name in (*server_programs.PROGRAMS, "annotate", "release") if f" {name} " not in shown] == []
+    assert [name for name in (*server_programs.PROGRAMS, "import", "release") if f" {name} " not in shown] == []

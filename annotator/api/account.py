@@ -18,7 +18,6 @@ from annotator.accounts import tokens
 from annotator.api.fields import KnownFields, WholeNumberField
 from annotator.api.idempotency import Idempotent
 from annotator.api.model_serializers import ModelSerializer
-from annotator.api.resources import Resource
 from annotator.api.serializers import OwnMembershipSerializer
 from annotator.models import Membership, Scope, User
 from annotator.models import Token as StoredToken
@@ -139,7 +138,7 @@ class OneToken(APIView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class Me(Resource):
+class Me(APIView):
     """Returns the account that the token belongs to, with its memberships."""
 
     @extend_schema(responses=MeSerializer)

@@ -6,10 +6,10 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 
 from annotator import access
 from annotator.agreement import as_json, report
-from annotator.api.resources import Resource
 from annotator.db.clock import database_now
 
 
@@ -120,7 +120,7 @@ class ProjectAgreementSerializer(serializers.Serializer[Any]):
     pending = serializers.IntegerField(help_text="changes that are not counted yet")
 
 
-class ProjectAgreement(Resource):
+class ProjectAgreement(APIView):
     """Returns quadratic-weighted kappa by attribute, side by side for the first three, all and the kept annotations.
 
     The answer also holds Krippendorff's alpha, Spearman's correlation, exact agreement, confusion, annotators against

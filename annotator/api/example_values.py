@@ -379,8 +379,6 @@ VALUES: dict[str, Any] = {
     "?fields": "prompt,response,helpfulness",
     "?hub": "openbmb/UltraFeedback",
     "?Idempotency-Key": "8e03978e-40d5-43dd-bc93-6891057dcb9f",
-    "?If-Match": '"1f0c9a77b2d84e11-6a2d90c5e1f3b748"',
-    "?If-None-Match": '"1f0c9a77b2d84e11-6a2d90c5e1f3b748"',
     "?Range": "bytes=1000-",
     "?assignment_id": 266,
     "?change_id": 7,

@@ -1,6 +1,5 @@
 """REST calls on exports that the light worker writes to a file: ask for one, follow it, download it, delete it."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import QuerySet
@@ -17,7 +16,6 @@ from rest_framework.views import APIView
 from annotator import access
 from annotator.api.idempotency import Idempotent
 from annotator.api.model_serializers import ModelSerializer
-from annotator.api.resources import Resource
 from annotator.api.scopes import ForReaders
 from annotator.api.transfer import WhateverIsAccepted
 from annotator.db.clock import database_now
@@ -108,12 +106,8 @@ class ExportJobs(ForReaders, Idempotent, generics.ListAPIView[ExportJob]):
         return Response(ExportJobSerializer(job).data, status=status.HTTP_202_ACCEPTED, headers=location)
 
 
-class OneExportJob(ForReaders, Resource):
+class OneExportJob(ForReaders, APIView):
     """One of the caller's files; deleting it cancels the work, or deletes the file."""
-
-    def rows(self, slug: str, job_id: int) -> Sequence[QuerySet[Any]]:
-        """Returns the job."""
-        return [ExportJob.objects.filter(project__slug=slug, pk=job_id)]
 
     @extend_schema(responses=ExportJobSerializer)
     def get(self, request: Request, slug: str, job_id: int) -> Response:

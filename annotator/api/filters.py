@@ -14,7 +14,6 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from annotator import access
-from annotator.api.selected_fields import NAME
 from annotator.db.clock import database_now
 from annotator.models import (
     Annotation,
@@ -34,7 +33,7 @@ from annotator.quality.findings import FLAG_COUNT
 from annotator.quality.flags import Kind
 
 M = TypeVar("M", bound=Model)
-PAGES = ("cursor", "page_size", NAME)
+PAGES = ("cursor", "page_size")
 """What every list takes."""
 
 

@@ -1,6 +1,5 @@
 """REST calls on imports that the light worker does: send a file, follow it, check it, cancel it; and kept mappings."""
 
-from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -20,7 +19,6 @@ from annotator import access
 from annotator.api.filters import ImportJobFilter
 from annotator.api.idempotency import Idempotent
 from annotator.api.model_serializers import ModelSerializer
-from annotator.api.resources import Resource
 from annotator.api.transfer import (
     FITTING_PARAMETER,
     MAPPING_PARAMETER,
@@ -193,12 +191,8 @@ class ImportJobs(Idempotent, generics.ListAPIView[ImportJob]):
         return Response(ImportJobSerializer(job).data, status=status.HTTP_202_ACCEPTED, headers=location)
 
 
-class OneImportJob(Resource):
+class OneImportJob(APIView):
     """One import; deleting it cancels the work. Tasks that are in by then stay, and can be taken back."""
-
-    def rows(self, slug: str, job_id: int) -> Sequence[QuerySet[Any]]:
-        """Returns the job."""
-        return [ImportJob.objects.filter(project__slug=slug, pk=job_id)]
 
     @extend_schema(responses=ImportJobSerializer)
     def get(self, request: Request, slug: str, job_id: int) -> Response:
@@ -291,12 +285,8 @@ class ImportMappings(Idempotent, generics.ListAPIView[ImportMapping]):
         return Response(MappingSerializer(row).data, status=status.HTTP_201_CREATED)
 
 
-class OneImportMapping(Resource):
+class OneImportMapping(APIView):
     """One kept mapping."""
-
-    def rows(self, slug: str, mapping_id: int) -> Sequence[QuerySet[Any]]:
-        """Returns the mapping."""
-        return [ImportMapping.objects.filter(project__slug=slug, pk=mapping_id)]
 
     @extend_schema(responses=MappingSerializer)
     def get(self, request: Request, slug: str, mapping_id: int) -> Response:

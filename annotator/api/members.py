@@ -1,9 +1,8 @@
 """REST calls by which managers change one member: role and limits, pause, test, a link to a new password."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from drf_spectacular.utils import extend_schema
@@ -15,7 +14,6 @@ from rest_framework.views import APIView
 from annotator import access
 from annotator.api.fields import LARGEST, KnownFields, WholeNumberField
 from annotator.api.model_serializers import ModelSerializer
-from annotator.api.resources import Resource
 from annotator.db.clock import database_now
 from annotator.models import Membership, Project, Role
 from annotator.projects import member_actions, members, password_links
@@ -81,13 +79,8 @@ def member_of(project: Project, username: str) -> Membership:
     return get_object_or_404(rows, user__username=username)
 
 
-class OneMember(Resource):
+class OneMember(APIView):
     """One member of a project, for its managers."""
-
-    def rows(self, slug: str, username: str) -> Sequence[QuerySet[Any]]:
-        """Returns the project, which whoever changes roles locks, and the membership."""
-        member = Membership.objects.filter(project__slug=slug, user__username=username)
-        return [Project.objects.filter(slug=slug), member]
 
     @extend_schema(responses=MemberSerializer)
     def get(self, request: Request, slug: str, username: str) -> Response:

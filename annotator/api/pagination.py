@@ -5,9 +5,7 @@ from typing import Any
 from rest_framework.exceptions import NotFound
 from rest_framework.pagination import Cursor, CursorPagination
 from rest_framework.request import Request
-from rest_framework.response import Response
 
-from annotator.api import selected_fields
 from annotator.api.filters import require_known
 
 
@@ -20,22 +18,13 @@ class CursorPages(CursorPagination):
     max_page_size = 500
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any] | None:
-        """Returns the rows of a page. Raises ValidationError or BadParameter for what the list does not know."""
+        """Returns the rows of a page. Raises ValidationError for what the list does not know."""
         require_known(request, queryset, view)
-        self.narrow = None
-        if names := request.query_params.get(selected_fields.NAME):
-            fields = view.get_serializer().fields
-            known = [name for name, field in fields.items() if not field.write_only]
-            self.narrow = selected_fields.selection(names, known=known)
         return self.rows_of_page(queryset, request, view)
 
     def rows_of_page(self, queryset: Any, request: Request, view: Any) -> list[Any] | None:
         """Returns the rows of a page."""
         return super().paginate_queryset(queryset, request, view)
-
-    def get_paginated_response(self, data: Any) -> Response:
-        """Returns the page, of whose rows only the fields are left that the caller named."""
-        return super().get_paginated_response([self.narrow(row) for row in data] if self.narrow else data)
 
     def get_paginated_response_schema(self, schema: Any) -> dict[str, Any]:
         """Returns the page as OpenAPI 3.1 describes it, where an address may be null."""
@@ -43,12 +32,6 @@ class CursorPages(CursorPagination):
         for link in ("next", "previous"):
             page["properties"][link] = {"type": ["string", "null"], "format": "uri"}
         return page
-
-    def get_schema_operation_parameters(self, view: Any) -> list[Any]:
-        """Returns the parameters that every list takes, as OpenAPI describes them."""
-        fields = {"name": selected_fields.NAME, "in": "query", "required": False, "schema": {"type": "string"}}
-        own = super().get_schema_operation_parameters(view)
-        return [*own, fields | {"description": selected_fields.PARAMETER.description}]
 
     def decode_cursor(self, request: Request) -> Cursor | None:
         """Returns the cursor, or None for the first page. Raises NotFound for a position that is no id."""

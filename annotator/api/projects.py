@@ -1,7 +1,6 @@
 """REST calls on projects, their members, tasks and annotations."""
 
 import json
-from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -19,7 +18,6 @@ from annotator import access
 from annotator.api.filters import AnnotationFilter, MemberFilter, SinceFilter
 from annotator.api.idempotency import Idempotent
 from annotator.api.members import AnswerSerializer, MemberSerializer
-from annotator.api.resources import Resource
 from annotator.api.serializers import (
     AnnotationSerializer,
     OwnMembershipSerializer,
@@ -75,16 +73,11 @@ class Projects(Idempotent, generics.ListCreateAPIView[Project]):
         return Response(_as_answered(project, user), status=status.HTTP_201_CREATED)
 
 
-class OneProject(Resource, generics.GenericAPIView[Project]):
+class OneProject(generics.GenericAPIView[Project]):
     """One project, which its managers may change and delete."""
 
     serializer_class = ProjectSerializer
     queryset = Project.objects.none()
-    live = ("own", "progress", "warnings")
-
-    def rows(self, slug: str) -> Sequence[QuerySet[Any]]:
-        """Returns the project, which every change of its settings locks."""
-        return [Project.objects.filter(slug=slug)]
 
     @extend_schema(responses=ProjectByRole, description="As much of the project as the caller's role lets them see.")
     def get(self, request: Request, slug: str) -> Response:

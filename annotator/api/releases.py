@@ -1,6 +1,5 @@
 """REST calls on releases: make one, follow it, download it file by file or as an archive, delete it."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import QuerySet
@@ -18,7 +17,6 @@ from annotator import access
 from annotator.api.fields import WholeNumberField
 from annotator.api.idempotency import Idempotent
 from annotator.api.model_serializers import ModelSerializer
-from annotator.api.resources import Resource
 from annotator.api.transfer import WhateverIsAccepted
 from annotator.db.clock import database_now
 from annotator.models import Release
@@ -114,12 +112,8 @@ class Releases(Idempotent, generics.ListAPIView[Release]):
         return Response(ReleaseSerializer(release).data, status=status.HTTP_202_ACCEPTED, headers=location)
 
 
-class OneRelease(Resource):
+class OneRelease(APIView):
     """One release by its number; deleting it cancels the work, or deletes the files. The number is not used again."""
-
-    def rows(self, slug: str, number: int) -> Sequence[QuerySet[Any]]:
-        """Returns the release."""
-        return [Release.objects.filter(project__slug=slug, number=number)]
 
     @extend_schema(responses=ReleaseSerializer)
     def get(self, request: Request, slug: str, number: int) -> Response:

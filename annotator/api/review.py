@@ -16,7 +16,6 @@ from annotator import access
 from annotator.api.fields import KnownFields, RankingField, ResponseIdField, ScoreField, WholeNumberField
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.pagination import CursorPages
-from annotator.api.resources import Resource
 from annotator.api.segment_fields import SegmentsField, shown_scores, shown_segments
 from annotator.api.serializers import LeasedResponseSerializer, MessageSerializer, RatingOutSerializer, shown_rating
 from annotator.db.clock import database_now
@@ -193,7 +192,7 @@ class ReviewedSerializer(serializers.Serializer[Any]):
     adjudication = StoredAdjudicationSerializer(allow_null=True)
 
 
-class OneReviewed(Resource):
+class OneReviewed(APIView):
     """Returns a task with all its ratings, for reviewers and managers."""
 
     @extend_schema(responses=ReviewedSerializer)

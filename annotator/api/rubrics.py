@@ -1,6 +1,5 @@
 """REST calls on rubrics: those that are offered to new projects, and a project's own with its versions."""
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -10,12 +9,12 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 
 from annotator import access
 from annotator.api.fields import KnownFields, NumberField, WholeNumberField
 from annotator.api.idempotency import Idempotent
-from annotator.api.resources import Resource
-from annotator.models import Attribute, Project, Rubric
+from annotator.models import Attribute, Rubric
 from annotator.projects import rubrics
 from annotator.projects.rubrics import AttributeText, RubricText
 from annotator.web.query_parameters import flag
@@ -121,12 +120,8 @@ class Rubrics(Idempotent, generics.GenericAPIView[Rubric]):
         return Response(answered(made), status=status.HTTP_201_CREATED)
 
 
-class RubricOfProject(Resource):
+class RubricOfProject(APIView):
     """The rubric that a project rates by. Managers replace it by its next version; annotations keep theirs."""
-
-    def rows(self, slug: str) -> Sequence[QuerySet[Any]]:
-        """Returns the project: whoever publishes a version locks it."""
-        return [Project.objects.filter(slug=slug)]
 
     @extend_schema(
         parameters=[OpenApiParameter("version", int, description="an earlier one instead of the one in force")],

@@ -8,7 +8,7 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
 
-from annotator.api import idempotency, resources
+from annotator.api import idempotency
 from annotator.api.authentication import HOW, TokenAsPassword, TokenAuthentication
 
 
@@ -40,8 +40,6 @@ class CallSchema(AutoSchema):
         own = super().get_override_parameters()
         if self.method == "POST" and isinstance(self.view, idempotency.Idempotent):
             own = [*own, *idempotency.PARAMETERS]
-        if isinstance(self.view, resources.Resource):
-            own = [*own, *resources.parameters(self.method)]
         return own
 
 

@@ -1,19 +1,17 @@
 """REST: the segments of a task, and a manager's change of them before anybody has rated the task."""
 
-from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import QuerySet
 from django.http import Http404
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 
 from annotator import access
 from annotator.annotation import change_cuts, cuts_of
 from annotator.api.fields import KnownFields, ResponseIdField
-from annotator.api.resources import Resource
 from annotator.api.segment_fields import SegmentSerializer, shown_segments
 from annotator.limits import MOST_SEGMENTS
 from annotator.models import Response as TaskResponse
@@ -71,12 +69,8 @@ class CutTaskSerializer(serializers.Serializer[Any]):
     responses = CutResponseSerializer(many=True)
 
 
-class SegmentsOfTask(Resource):
+class SegmentsOfTask(APIView):
     """The segments by which a task is rated."""
-
-    def rows(self, task_id: int) -> Sequence[QuerySet[Any]]:
-        """Returns the task: whoever changes its segments locks it."""
-        return [Task.objects.filter(pk=task_id)]
 
     @extend_schema(responses=CutTaskSerializer)
     def get(self, request: Request, task_id: int) -> Response:

@@ -1,6 +1,5 @@
 """REST calls on webhooks, for a project's managers: make, change and test them, and look at what was sent."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import QuerySet
@@ -16,7 +15,6 @@ from annotator.api.fields import KnownFields
 from annotator.api.idempotency import Idempotent
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.pagination import CursorPages
-from annotator.api.resources import Resource
 from annotator.db.clock import database_now
 from annotator.models import LONGEST_URL, Webhook, WebhookDelivery
 from annotator.webhooks import endpoints
@@ -118,14 +116,8 @@ class Webhooks(Idempotent, generics.ListAPIView[Webhook]):
         return Response(NewWebhookSerializer(made).data, status=status.HTTP_201_CREATED)
 
 
-class OneWebhook(Resource):
+class OneWebhook(APIView):
     """One webhook: a PATCH changes what it sends, where to and whether; a DELETE removes it with its log."""
-
-    live = ("failing_since",)
-
-    def rows(self, slug: str, pk: int) -> Sequence[QuerySet[Any]]:
-        """Returns the webhook."""
-        return [Webhook.objects.filter(project__slug=slug, pk=pk)]
 
     @extend_schema(responses=WebhookSerializer)
     def get(self, request: Request, slug: str, pk: int) -> Response:

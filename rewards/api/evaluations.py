@@ -1,6 +1,5 @@
 """REST: evaluations of reward models, the jobs that make them, and their comparison across versions for download."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import QuerySet
@@ -18,7 +17,6 @@ from rest_framework.views import APIView
 from annotator import access
 from annotator.api.idempotency import Idempotent
 from annotator.api.model_serializers import ModelSerializer
-from annotator.api.resources import Resource
 from annotator.api.transfer import WhateverIsAccepted
 from annotator.exporting.spreadsheets import csv_lines
 from annotator.models import Project
@@ -137,12 +135,8 @@ class Evaluations(generics.ListAPIView[Evaluation]):
         return Evaluation.objects.filter(reward_model__project__in=projects).select_related("reward_model__project")
 
 
-class OneEvaluation(Resource):
+class OneEvaluation(APIView):
     """One evaluation; managers delete those that no run judged its model by."""
-
-    def rows(self, pk: int) -> Sequence[QuerySet[Any]]:
-        """Returns the evaluation."""
-        return [Evaluation.objects.filter(pk=pk)]
 
     @extend_schema(responses=EvaluationSerializer)
     def get(self, request: Request, pk: int) -> Response:
@@ -186,12 +180,8 @@ class EvaluationJobs(Idempotent, generics.ListCreateAPIView[EvaluationJob]):
         return Response(EvaluationJobSerializer(job).data, status=status.HTTP_202_ACCEPTED, headers=location)
 
 
-class OneEvaluationJob(Resource):
+class OneEvaluationJob(APIView):
     """One job; deleting it stops the work. An evaluation that it has made stays."""
-
-    def rows(self, pk: int) -> Sequence[QuerySet[Any]]:
-        """Returns the job."""
-        return [EvaluationJob.objects.filter(pk=pk)]
 
     @extend_schema(responses=EvaluationJobSerializer)
     def get(self, request: Request, pk: int) -> Response:

@@ -19,7 +19,6 @@ from annotator.api.fields import KnownFields, SettingsField
 from annotator.api.idempotency import Idempotent
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.releases import RANGE
-from annotator.api.resources import Resource
 from annotator.api.transfer import WhateverIsAccepted
 from annotator.db.clock import database_now
 from annotator.models import IdempotentCall, Project, User
@@ -198,7 +197,7 @@ def _accepted(run: TrainingRun) -> Response:
     return Response(PolicyRunSerializer(run).data, status=status.HTTP_202_ACCEPTED, headers=location)
 
 
-class OnePolicyRun(Resource):
+class OnePolicyRun(APIView):
     """One policy run: state, progress, losses, metrics, error, and the policy that it has made."""
 
     @extend_schema(responses=PolicyRunSerializer)
@@ -249,7 +248,7 @@ class Policies(generics.ListAPIView[Policy]):
         return Policy.objects.filter(project__in=projects).select_related("project", "run__snapshot")
 
 
-class OnePolicy(Resource):
+class OnePolicy(APIView):
     """One policy with its lineage and the figures by which it was judged."""
 
     @extend_schema(responses=PolicySerializer)

@@ -1,8 +1,5 @@
 """REST: reward models are listed, promoted and verified."""
 
-from collections.abc import Sequence
-from typing import Any
-
 from django.db.models import QuerySet
 from django_filters import rest_framework as filters  # type: ignore[import-untyped]
 from drf_spectacular.types import OpenApiTypes
@@ -13,7 +10,6 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
-from annotator.api.resources import Resource
 from annotator.api.scopes import ForManagers
 from annotator.db.clock import database_now
 from rewards import champions, registry
@@ -54,14 +50,8 @@ def whole(models: QuerySet[RewardModel]) -> QuerySet[RewardModel]:
     return models.select_related("project", "run__snapshot", "parent").prefetch_related("evaluations")
 
 
-class OneRewardModel(Resource):
+class OneRewardModel(APIView):
     """One model. A PATCH states the licence under which it is passed on."""
-
-    live = ("scored", "score_precision", "evaluations", "measured_on", "beside_length")
-
-    def rows(self, pk: int) -> Sequence[QuerySet[Any]]:
-        """Returns the model."""
-        return [RewardModel.objects.filter(pk=pk)]
 
     @extend_schema(responses=RewardModelSerializer)
     def get(self, request: Request, pk: int) -> Response:

@@ -12,7 +12,6 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.api.idempotency import Idempotent
-from annotator.api.resources import Resource
 from annotator.db.clock import database_now
 from annotator.models import IdempotentCall, User
 from rewards import runs
@@ -51,7 +50,7 @@ class TrainingRuns(Idempotent, generics.ListCreateAPIView[TrainingRun]):
         return Response(answer, status=status.HTTP_202_ACCEPTED, headers=location)
 
 
-class OneTrainingRun(Resource):
+class OneTrainingRun(APIView):
     """One run: state, progress, losses, metrics, verdict, error."""
 
     @extend_schema(responses=TrainingRunSerializer)

@@ -13,10 +13,10 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 
 from annotator import access
 from annotator.api.idempotency import Idempotent
-from annotator.api.resources import Resource
 from annotator.api.scopes import ForScoring
 from annotator.models import IdempotentCall, User
 from annotator.refusals import Refusal
@@ -95,7 +95,7 @@ def _model_for(user: User, data: dict[str, Any]) -> RewardModel:
     return champions[0]
 
 
-class OneScoringJob(ForScoring, Resource):
+class OneScoringJob(ForScoring, APIView):
     """A scoring job of the caller's."""
 
     @extend_schema(responses=ScoringJobSerializer)

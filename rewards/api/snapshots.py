@@ -12,7 +12,6 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.api.idempotency import Idempotent
-from annotator.api.resources import Resource
 from annotator.db.clock import database_now
 from rewards import erasure
 from rewards.access import managed_snapshot, reviewed_snapshot_job
@@ -41,7 +40,7 @@ class Snapshots(Idempotent, generics.ListCreateAPIView[Snapshot]):
         return Response(SnapshotJobSerializer(job).data, status=status.HTTP_202_ACCEPTED, headers=location)
 
 
-class OneSnapshotJob(Resource):
+class OneSnapshotJob(APIView):
     """A request for a snapshot: its state, and in the end the snapshot or the reason why there is none.
 
     Unchanged labels give the snapshot that is there.

@@ -369,16 +369,6 @@ def test_a_manager_changes_the_segments_before_anybody_rates(
     assert AuditEntry.objects.filter(action="task.recut").exists()
 
 
-def test_of_two_managers_who_change_segments_one_is_told(task: Task, boss: User, as_user: AsUser) -> None:
-    client, path = as_user(boss), f"/api/v1/tasks/{task.public_id}/segments/"
-    response = Response.objects.get(external_id="a").public_id
-    read = client.get(path).headers["ETag"]
-    body = {"responses": [{"response": response, "segments": [[0, 28]]}]}
-    assert client.put(path, body, format="json", headers={"If-Match": read}).status_code == 200
-    again = client.put(path, body, format="json", headers={"If-Match": read})
-    assert (again.status_code, again.json()["code"]) == (412, "precondition_failed")
-
-
 def test_a_models_scores_of_former_segments_go(task: Task, boss: User, as_user: AsUser) -> None:
     response = Response.objects.get(external_id="a")
     cuts_of(task.project, task, [response])

@@ -4,6 +4,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.urls import URLPattern, URLResolver
+from rest_framework.mixins import ListModelMixin
 from rest_framework.test import APIClient
 
 from annotator.db.clock import database_now
@@ -22,11 +24,31 @@ from annotator.models import (
     WebhookDelivery,
 )
 from annotator.projects import invitations
+from annotator.urls import rest
 from rewards.models import Evaluation, EvaluationJob, RunState, Snapshot
-from tests.annotator.api.test_resources import ADDRESSES, LISTS
+from tests.annotator.api.test_roles import TABLE
 from tests.builders import NOW, make_import, make_task, make_user, pseudonym, rate, task_row
 from tests.conftest import Cast
 from tests.rewards.test_api import make_model, make_run
+
+ADDRESSES = {
+    "projects": "projects/",
+    "rubrics": "rubrics/",
+    "tokens": "tokens/",
+    "reward-models": "reward-models/",
+    "policies": "policies/",
+    "evaluations": "evaluations/",
+    "deliveries": "projects/talk/webhooks/{webhook}/deliveries/",
+}
+HALVES = [half for half in rest if isinstance(half, URLResolver)]
+LISTS = [
+    pattern.name
+    for half in HALVES
+    for pattern in half.url_patterns
+    if isinstance(pattern, URLPattern)
+    and (pattern.name, "get") in TABLE
+    and issubclass(vars(pattern.callback)["cls"], ListModelMixin)
+]
 
 
 def found(client: APIClient, path: str) -> int:

@@ -18,7 +18,7 @@ from annotator.exporting.formats import FORMATS
 from annotator.exporting.layouts import LAYOUTS
 from annotator.models import SkipReason, UnsafeCategory
 from annotator.webhooks.events import EVENTS, TEST
-from rewards.api.example_values import BETTER, WORSE
+from rewards.api.scores import BETTER, WORSE
 from rewards.learning.aligning.config import AlignConfig
 from rewards.learning.config import TrainConfig
 from tests.each import each

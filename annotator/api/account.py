@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib.auth import authenticate
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_field
 from rest_framework import generics, serializers, status
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.permissions import AllowAny
@@ -90,7 +90,11 @@ class Token(APIView):
     authentication_classes = ()
     permission_classes = [AllowAny]
 
-    @extend_schema(request=TokenRequestSerializer, responses=TokenSerializer)
+    @extend_schema(
+        request=TokenRequestSerializer,
+        responses=TokenSerializer,
+        examples=[OpenApiExample("By password", {"username": "manager", "password": "..."}, request_only=True)],
+    )
     def post(self, request: Request) -> Response:
         serializer = TokenRequestSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)

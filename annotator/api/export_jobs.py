@@ -7,7 +7,7 @@ from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -86,7 +86,15 @@ class ExportJobs(ForReaders, Idempotent, generics.ListAPIView[ExportJob]):
     def require_access(self, user: User, call: IdempotentCall) -> None:
         access.reviewed_project(user, self.kwargs["slug"])
 
-    @extend_schema(request=WantedSerializer, responses={202: ExportJobSerializer})
+    @extend_schema(
+        request=WantedSerializer,
+        responses={202: ExportJobSerializer},
+        examples=[
+            OpenApiExample(
+                "A year as a table", {"layout": "wide", "format": "csv", "since": "2026-01-01"}, request_only=True
+            )
+        ],
+    )
     def post(self, request: Request, slug: str) -> Response:
         user = access.user_of(request)
         project = access.reviewed_project(user, slug)

@@ -5,7 +5,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -92,7 +92,11 @@ class Invitations(Idempotent, generics.ListAPIView[Invitation]):
         project = access.managed_project(access.user_of(self.request), self.kwargs["slug"])
         return invitations.newest_first(project).order_by("pk")
 
-    @extend_schema(request=WishSerializer, responses={201: NewInvitationSerializer})
+    @extend_schema(
+        request=WishSerializer,
+        responses={201: NewInvitationSerializer},
+        examples=[OpenApiExample("Twenty people", {"role": "annotator", "places": 20, "days": 14}, request_only=True)],
+    )
     def post(self, request: Request, slug: str) -> Response:
         user = access.user_of(request)
         project = access.managed_project(user, slug)

@@ -8,7 +8,13 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
 from django_filters import rest_framework as filters  # type: ignore[import-untyped]
-from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer, extend_schema, extend_schema_view
+from drf_spectacular.utils import (
+    OpenApiExample,
+    OpenApiParameter,
+    PolymorphicProxySerializer,
+    extend_schema,
+    extend_schema_view,
+)
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -41,7 +47,19 @@ class ProjectFilter(filters.FilterSet):  # type: ignore[misc]
     archived = SinceFilter("archived_at", help_text="true: the archived ones instead")
 
 
-@extend_schema_view(get=extend_schema(responses=ProjectByRole), post=extend_schema(responses={201: ProjectSerializer}))
+@extend_schema_view(
+    get=extend_schema(responses=ProjectByRole),
+    post=extend_schema(
+        responses={201: ProjectSerializer},
+        examples=[
+            OpenApiExample(
+                "By a kept rubric",
+                {"slug": "mine", "name": "Mine", "rubric": "helpsteer2", "guidelines": "# How to rate"},
+                request_only=True,
+            )
+        ],
+    ),
+)
 class Projects(Idempotent, generics.ListCreateAPIView[Project]):
     """Lists the caller's projects that are not archived. Staff and managers may create projects, which they manage."""
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django_filters import rest_framework as filters  # type: ignore[import-untyped]
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
@@ -273,7 +273,25 @@ def _signature(decision: Adjudication | Verdict) -> dict[str, Any]:
 class AdjudicationOfTask(APIView):
     """Sets or withdraws the authoritative rating of a complete task. The annotators' ratings stay beside it."""
 
-    @extend_schema(request=AdjudicationSerializer, responses=StoredAdjudicationSerializer)
+    @extend_schema(
+        request=AdjudicationSerializer,
+        responses=StoredAdjudicationSerializer,
+        examples=[
+            OpenApiExample(
+                "A preference",
+                {
+                    "ratings": [
+                        {"response": 1323585687578924, "scores": {"helpfulness": 4}},
+                        {"response": 860591582769539, "scores": {"helpfulness": 0}},
+                    ],
+                    "preference": -2,
+                    "reason": "guideline_gap",
+                    "comment": "Only primes answer the question.",
+                },
+                request_only=True,
+            )
+        ],
+    )
     def put(self, request: Request, task_id: int) -> Response:
         user = access.user_of(request)
         task = access.reviewed_task(user, task_id)

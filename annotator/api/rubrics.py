@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -111,7 +111,27 @@ class Rubrics(Idempotent, generics.GenericAPIView[Rubric]):
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
         return self.get_paginated_response([answered(rubric) for rubric in page or ()])
 
-    @extend_schema(responses={201: RubricTextSerializer})
+    @extend_schema(
+        responses={201: RubricTextSerializer},
+        examples=[
+            OpenApiExample(
+                "One attribute",
+                {
+                    "key": "support",
+                    "name": "Answers of our help desk",
+                    "attributes": [
+                        {
+                            "key": "tone",
+                            "name": "Tone",
+                            "description": "How does the answer sound?",
+                            "levels": ["Rude", "Plain", "Kind"],
+                        }
+                    ],
+                },
+                request_only=True,
+            )
+        ],
+    )
     def post(self, request: Request) -> Response:
         user = access.user_of(request)
         if not access.may_create_projects(user):

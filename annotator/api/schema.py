@@ -43,6 +43,20 @@ class CallSchema(AutoSchema):
         return own
 
 
+def allow_several(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Turns every `oneOf` of the components into `anyOf`; drf-spectacular calls this when it has made the schema."""
+    # A manager's project has all fields that an annotator's has, and null is JSON too: such a value is never "one of".
+    _several(result["components"]["schemas"])
+    return result
+
+
+def _several(node: Any) -> None:
+    if isinstance(node, dict) and isinstance(node.get("oneOf"), list):
+        node["anyOf"] = node.pop("oneOf")
+    for inner in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        _several(inner)
+
+
 class KeptSchema(SchemaGenerator):
     """Returns the schema that the process has made before: it is the same for everybody, and making it takes long."""
 

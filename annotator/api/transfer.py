@@ -7,7 +7,7 @@ from typing import IO, Any, cast
 from django.conf import settings
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import BaseParser, MultiPartParser
@@ -105,6 +105,15 @@ class Import(APIView):
             OpenApiParameter("dry_run", bool, description="1: check and count, write nothing"),
             MAPPING_PARAMETER,
             FITTING_PARAMETER,
+        ],
+        examples=[
+            OpenApiExample(
+                "One task",
+                '{"id": "t-17", "messages": [{"role": "user", "content": "Name a prime above 10."}], '
+                '"responses": [{"id": "a", "text": "11 is one."}, {"id": "b", "text": "12, I think."}]}\n',
+                request_only=True,
+                media_type="application/x-ndjson",
+            )
         ],
     )
     def post(self, request: Request, slug: str) -> Response:

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -106,7 +106,17 @@ class Webhooks(Idempotent, generics.ListAPIView[Webhook]):
     def get_queryset(self) -> QuerySet[Webhook]:
         return _webhooks(self.request, self.kwargs["slug"])
 
-    @extend_schema(request=WebhookWishSerializer, responses={201: NewWebhookSerializer})
+    @extend_schema(
+        request=WebhookWishSerializer,
+        responses={201: NewWebhookSerializer},
+        examples=[
+            OpenApiExample(
+                "One event",
+                {"url": "https://example.org/hooks/rewardloop", "events": ["task.completed"]},
+                request_only=True,
+            )
+        ],
+    )
     def post(self, request: Request, slug: str) -> Response:
         user = access.user_of(request)
         project = access.managed_project(user, slug)

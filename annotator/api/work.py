@@ -6,7 +6,7 @@ from time import monotonic
 from typing import Any
 
 from django.http import Http404
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import status
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
@@ -39,7 +39,31 @@ from annotator.web.query_parameters import flag
 class Next(ForAnnotators, APIView):
     """Leases the next task to the caller, or says why there is none."""
 
-    @extend_schema(request=None, responses=LeaseSerializer)
+    @extend_schema(
+        request=None,
+        responses=LeaseSerializer,
+        examples=[
+            OpenApiExample(
+                "A task",
+                {
+                    "assignment": 266,
+                    "lease_expires_at": "2026-01-31T12:30:00Z",
+                    "task": {
+                        "id": 773427283218141,
+                        "conversation": [{"role": "user", "content": "Name a prime above 10."}],
+                        "responses": [
+                            {"id": 1323585687578924, "text": "11 is one."},
+                            {"id": 860591582769539, "text": "12, I think."},
+                        ],
+                    },
+                    "asks": ["preference"],
+                },
+            ),
+            OpenApiExample(
+                "No task", {"assignment": None, "reason": "all_done", "detail": "All tasks have been rated."}
+            ),
+        ],
+    )
     def post(self, request: Request, slug: str) -> Response:
         project = access.membership(access.user_of(request), slug).project
         return Response(lease(assignment.claim(project, access.user_of(request), now=database_now())))
@@ -52,6 +76,38 @@ class AnnotationOfAssignment(ForAnnotators, APIView):
         request=SubmissionSerializer,
         responses={200: StoredAnnotationSerializer, 201: StoredAnnotationSerializer},
         parameters=[OpenApiParameter("next", bool, description="1: answer with the next task's lease under `next`")],
+        examples=[
+            OpenApiExample(
+                "Two responses",
+                {
+                    "ratings": [
+                        {
+                            "response": 1323585687578924,
+                            "scores": {
+                                "helpfulness": 4,
+                                "correctness": 4,
+                                "coherence": 4,
+                                "complexity": 1,
+                                "verbosity": 2,
+                            },
+                        },
+                        {
+                            "response": 860591582769539,
+                            "scores": {
+                                "helpfulness": 0,
+                                "correctness": 0,
+                                "coherence": 3,
+                                "complexity": 1,
+                                "verbosity": 2,
+                            },
+                        },
+                    ],
+                    "preference": -2,
+                    "justification": "12 is not a prime.",
+                },
+                request_only=True,
+            )
+        ],
     )
     def put(self, request: Request, assignment_id: int) -> Response:
         user, now, wants_next = access.user_of(request), database_now(), flag(request.query_params, "next")
@@ -76,7 +132,11 @@ class AnnotationOfAssignment(ForAnnotators, APIView):
 class SkipOfAssignment(ForAnnotators, APIView):
     """Skips the task. The reason `pii` takes it from everyone until a manager decides."""
 
-    @extend_schema(request=SkipSerializer, responses=SkippedSerializer)
+    @extend_schema(
+        request=SkipSerializer,
+        responses=SkippedSerializer,
+        examples=[OpenApiExample("Not mine to judge", {"reason": "needs_coding"}, request_only=True)],
+    )
     def post(self, request: Request, assignment_id: int) -> Response:
         mine = access.own_assignment(access.user_of(request), assignment_id)
         serializer = SkipSerializer(data=request.data)

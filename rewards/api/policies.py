@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django_filters import rest_framework as filters  # type: ignore[import-untyped]
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_field
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -167,7 +167,17 @@ class PolicyRuns(Idempotent, generics.ListCreateAPIView[TrainingRun]):
         policy_runs_of_project = TrainingRun.objects.of_policies().filter(project=project)
         return policy_runs_of_project.select_related("project", "snapshot", "policy")
 
-    @extend_schema(request=PolicyRunRequestSerializer, responses={202: PolicyRunSerializer})
+    @extend_schema(
+        request=PolicyRunRequestSerializer,
+        responses={202: PolicyRunSerializer},
+        examples=[
+            OpenApiExample(
+                "By segments",
+                {"config": {"policy": "small", "method": "dpo_2d", "beta": 0.1}, "reason": "more segments"},
+                request_only=True,
+            )
+        ],
+    )
     def post(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         project = access.managed_project(access.user_of(request), self.kwargs["slug"])
         serializer = PolicyRunRequestSerializer(data=request.data)

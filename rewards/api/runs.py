@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.urls import reverse
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import generics, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -37,7 +37,13 @@ class TrainingRuns(Idempotent, generics.ListCreateAPIView[TrainingRun]):
         runs_of_rewards = TrainingRun.objects.of_rewards().filter(project=project)
         return runs_of_rewards.select_related("project", "snapshot", "reward_model")
 
-    @extend_schema(request=RunRequestSerializer, responses={202: RequestedRunSerializer})
+    @extend_schema(
+        request=RunRequestSerializer,
+        responses={202: RequestedRunSerializer},
+        examples=[
+            OpenApiExample("Three epochs", {"config": {"epochs": 3}, "reason": "more labels"}, request_only=True)
+        ],
+    )
     def post(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         project = access.managed_project(access.user_of(request), self.kwargs["slug"])
         serializer = RunRequestSerializer(data=request.data)

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -27,6 +27,13 @@ from rewards.api.serializers import (
     ScoringJobSerializer,
 )
 from rewards.models import RewardModel, ScoringJob
+
+BETTER = (
+    "Sunlight is scattered by the molecules of the air, and blue light much more than red light. So blue light reaches "
+    "your eyes from every part of the sky."
+)
+WORSE = "Because it reflects the ocean."
+"""The demo's first model orders these two as people would."""
 
 SCORE_WAIT_SECONDS = 5.0
 _may_wait = BoundedSemaphore(max(1, settings.WEB_THREADS // 2))
@@ -46,7 +53,34 @@ class ScoreItems(ForScoring, Idempotent):
         data.is_valid(raise_exception=True)
         _model_for(user, data.validated_data)
 
-    @extend_schema(request=ScoreRequestSerializer, responses={200: ScoredSerializer, 202: ScoringJobSerializer})
+    @extend_schema(
+        request=ScoreRequestSerializer,
+        responses={200: ScoredSerializer, 202: ScoringJobSerializer},
+        examples=[
+            OpenApiExample(
+                "Two answers",
+                {
+                    "project": "mine",
+                    "items": [
+                        {"conversation": [{"role": "user", "content": "Why is the sky blue?"}], "response": text}
+                        for text in (BETTER, WORSE)
+                    ],
+                },
+                request_only=True,
+            ),
+            OpenApiExample(
+                "Their rewards",
+                {
+                    "model": 1,
+                    "results": [
+                        {"scores": {"helpfulness": 2.91}, "reward": 4.76, "uncertainty": 0.34, "truncated": False},
+                        {"scores": {"helpfulness": 2.35}, "reward": 3.92, "uncertainty": 0.47, "truncated": False},
+                    ],
+                },
+                response_only=True,
+            ),
+        ],
+    )
     def post(self, request: Request) -> Response:
         data = ScoreRequestSerializer(data=request.data)
         data.is_valid(raise_exception=True)

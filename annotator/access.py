@@ -6,10 +6,10 @@ from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 from rest_framework.request import Request
 
-from annotator import assignment
 from annotator.db.statements import Columns, Statement
 from annotator.models import Assignment, Membership, Project, QualificationRun, Role, Rubric, Task, User
 from annotator.projects.pseudonyms import Naming
+from annotator.reading import assignment_rows
 
 
 def user_of(request: HttpRequest | Request) -> User:
@@ -89,7 +89,7 @@ def naming_for(user: User, project: Project) -> Naming:
 def own_assignment(user: User, assignment_id: int) -> Assignment:
     """Returns an assignment of the user's while they are a member of its project. Its task comes without long texts."""
     try:
-        return assignment.own(user, assignment_id)
+        return assignment_rows.own(user, assignment_id)
     except Assignment.DoesNotExist as stranger:
         raise Http404 from stranger
 

@@ -21,7 +21,7 @@ from annotator.background import fitness, heartbeats, jobs, messages
 from annotator.db.clock import database_now
 from annotator.db.retries import outlasting_outages
 from annotator.models import User
-from annotator.projects.archive import require_in_use
+from annotator.reading.in_use import require_in_use
 from annotator.refusals import Refusal
 from annotator.storage import artifacts, disk_space
 from rewards import evaluation

@@ -9,7 +9,7 @@ from typing import Any
 
 from annotator.models import Attribute, Project, Response, Task, User
 from annotator.models.public_ids import response_number, response_of
-from annotator.review.blindness import tasks_held_by
+from annotator.reading.blindness import tasks_held_by
 from rewards.learning.data import Task as Row
 
 KEPT = 60

@@ -9,11 +9,11 @@ from contextlib import closing, contextmanager
 
 from django.conf import settings
 
-from annotator.background import heartbeats
 from annotator.db.clock import database_now
 from annotator.db.retries import outlasting_outages
 from annotator.models import Project
 from annotator.refusals import Refusal
+from annotator.stopping import stopping
 from annotator.storage import artifacts, disk_space
 from rewards import registry, runs, snapshots
 from rewards.learning.data import read_tasks
@@ -83,7 +83,7 @@ def new_snapshot(run: TrainingRun, *, refuse_repetition: Callable[[TrainingRun, 
 
 def require_go_on() -> None:
     """Raises PutDown if this worker was asked to stop."""
-    if heartbeats.stopping.is_set():
+    if stopping.is_set():
         raise runs.PutDown("The worker was stopped. The run waits for the next worker.")
 
 

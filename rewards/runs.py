@@ -21,7 +21,7 @@ from annotator import audit
 from annotator.background import failures, fitness, heartbeats, messages
 from annotator.db.retries import outlasting_outages
 from annotator.models import Project, User
-from annotator.projects.archive import require_in_use
+from annotator.reading.in_use import require_in_use
 from annotator.refusals import Refusal
 from annotator.storage import disk_space
 from annotator.storage.hidden_paths import value_without_places, without_places

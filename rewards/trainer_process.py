@@ -13,9 +13,9 @@ from typing import Any
 
 from django.conf import settings
 
-from annotator.background import heartbeats
 from annotator.db.clock import database_now
 from annotator.refusals import Refusal
+from annotator.stopping import stopping
 from rewards import runs
 from rewards.models import TrainingRun
 from rewards.run_settings import hours_allowed
@@ -106,7 +106,7 @@ def _wait(run: TrainingRun, process: "subprocess.Popen[bytes]", folder: Path, lo
             process.wait(timeout=settings.RUN_HEARTBEAT_SECONDS)
             return
         except subprocess.TimeoutExpired:
-            if heartbeats.stopping.is_set():
+            if stopping.is_set():
                 raise runs.PutDown("The worker was stopped. The run waits for the next worker.") from None
             worked = before + time.monotonic() - began
             runs.write(run, heartbeat_at=database_now(), worked_seconds=worked, log=log(), **_progress(folder))

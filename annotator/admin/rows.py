@@ -24,7 +24,7 @@ from annotator.models import (
     Webhook,
 )
 from annotator.projects import figures
-from annotator.review.blindness import tasks_held_by
+from annotator.reading.blindness import tasks_held_by
 
 
 def page_of_task(task: Task) -> str:

@@ -7,13 +7,14 @@ from functools import partial
 from django.utils.translation import gettext as _
 
 from annotator.annotation.submissions import allow_revision
-from annotator.assignment import locked, require_holding_or_at_work
+from annotator.assignment import require_holding_or_at_work
 from annotator.background import pacing
 from annotator.db.retries import in_transaction
 from annotator.db.statements import Statement
 from annotator.db.storable_text import require_storable_form
 from annotator.limits import LARGEST_DRAFT
 from annotator.models import Assignment, Draft
+from annotator.reading.assignment_rows import locked
 from annotator.refusals import Refusal
 
 KEPT = timedelta(days=90)

@@ -18,9 +18,6 @@ from annotator.assignment import (
     Claim,
     Entitlement,
     free_slot,
-    locked,
-    locked_own,
-    locked_to_claim,
     next_task,
     responses_of,
 )
@@ -31,6 +28,7 @@ from annotator.db.statements import Columns, Statement
 from annotator.gold import gold_tasks
 from annotator.models import NEITHER_VALID, Annotation, Assignment, Origin, Response, Task, User, Verdict
 from annotator.models.public_ids import response_number
+from annotator.reading.assignment_rows import locked, locked_own, locked_to_claim
 from annotator.segmenting import NotAPartition, partition
 
 

@@ -21,6 +21,7 @@ from annotator.models import BulkChange
 from annotator.models.public_ids import LARGEST
 from annotator.review import bulk_changes as stage
 from annotator.search import selection
+from annotator.search.selection import MOST_TASKS
 from annotator.web.query_parameters import flag
 
 
@@ -65,7 +66,7 @@ class NewBulkChangeSerializer(KnownFields):
     action = serializers.ChoiceField(choices=BulkChange.Action.choices)
     priority = serializers.IntegerField(required=False, help_text="the new one, for the action `priority`")
     tasks = serializers.ListField(
-        child=serializers.IntegerField(min_value=0, max_value=LARGEST), required=False, max_length=stage.MOST_TASKS
+        child=serializers.IntegerField(min_value=0, max_value=LARGEST), required=False, max_length=MOST_TASKS
     )
     filters = FiltersSerializer(required=False)
 

@@ -38,7 +38,7 @@ from annotator.models import Annotation, IdempotentCall, Membership, Project, Ta
 from annotator.models.project import ProjectQuerySet
 from annotator.projects import archive, deletion, figures, members, project_settings
 from annotator.projects.pseudonyms import name_of
-from annotator.review.blindness import tasks_held_by
+from annotator.reading.blindness import tasks_held_by
 from annotator.search.criteria import matching, searching
 from annotator.web.query_parameters import flag
 

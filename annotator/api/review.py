@@ -24,8 +24,9 @@ from annotator.models import Adjudication, Task, Verdict
 from annotator.models import Response as TaskResponse
 from annotator.models.public_ids import response_number
 from annotator.review import adjudicate, judge, withdraw
-from annotator.review.queue import Place, page, waiting, with_beginnings
+from annotator.review.queue import Place, page, waiting
 from annotator.review.rating_sheets import Rater, reviewed
+from annotator.search.listing import with_beginnings
 from annotator.segmenting import ranges
 
 # The queue -------------------------------------------------------------------------------------------------

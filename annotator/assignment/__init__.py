@@ -5,7 +5,6 @@
 
 from annotator.assignment.claims import Claim, claim, next_task, one_claim_at_a_time, why_nothing
 from annotator.assignment.counters import (
-    Difference,
     differences,
     recount,
     recount_all_wanted,
@@ -20,10 +19,6 @@ from annotator.assignment.leases import (
     give_back,
     heartbeat,
     in_order,
-    locked,
-    locked_own,
-    locked_to_claim,
-    own,
     passed_lately,
     reclaim_expired,
     release,

@@ -7,7 +7,6 @@ from typing import Any
 from annotator.assignment import task_choice
 from annotator.assignment.entitlement import REASONS, Entitlement
 from annotator.assignment.leases import (
-    ONE_CLAIM_AT_A_TIME,
     WITH_RESPONSES,
     in_order,
     reclaim_expired,
@@ -21,6 +20,7 @@ from annotator.db.retries import in_transaction
 from annotator.db.statements import Statement
 from annotator.gold import gold_tasks
 from annotator.models import Assignment, Membership, Project, Response, Task, User
+from annotator.reading.assignment_rows import ONE_CLAIM_AT_A_TIME
 
 
 @dataclass(frozen=True)

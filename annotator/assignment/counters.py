@@ -1,7 +1,6 @@
 """Recomputes counters, states, consensus and labels from the assignments, to correct them or to check them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -13,6 +12,7 @@ from annotator.background import failures, messages
 from annotator.db import locks
 from annotator.db.retries import in_transaction
 from annotator.models import Consensus, Label, Project, RecountWanted, Task
+from annotator.search.criteria import Difference
 
 AT_ONCE = 200
 Facts = dict[str, Any]
@@ -105,19 +105,6 @@ def _recount_tallies(project: Project) -> None:
 
 
 # What differs ----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Difference:
-    """One stored value that differs from its recomputation."""
-
-    subject: str
-    name: str
-    stored: Any
-    recomputed: Any
-
-    def __str__(self) -> str:
-        return f"{self.subject}: {self.name} is {self.stored!r}, recomputed {self.recomputed!r}"
 
 
 def differences(project: Project, *, now: datetime) -> Iterator[Difference]:

@@ -25,6 +25,7 @@ from annotator.background import fitness, messages
 from annotator.background.fitness import Fault
 from annotator.celery import PATIENCE_SECONDS
 from annotator.refusals import Refusal
+from annotator.stopping import stopping
 from annotator.storage import artifacts
 
 QUEUES = ("light", "train", "score")
@@ -221,8 +222,6 @@ class _Heartbeat(threading.Thread):
 
 
 _beating: list[_Heartbeat] = []
-stopping = threading.Event()
-"""Set in a worker that was asked to end. Long work checks it, and stops at a point from which it can be resumed."""
 
 
 def takes_work() -> bool:

@@ -25,6 +25,7 @@ from annotator.db import locks
 from annotator.db.clock import database_now
 from annotator.models.jobs import Job
 from annotator.refusals import Refusal
+from annotator.stopping import stopping
 from annotator.storage import disk_space
 from annotator.storage.hidden_paths import without_places
 
@@ -111,7 +112,7 @@ def finish(job: Job, **fields: Any) -> None:
 
 def require_go_on() -> None:
     """Raises PutDown if this worker was asked to stop."""
-    if heartbeats.stopping.is_set():
+    if stopping.is_set():
         raise PutDown
 
 

@@ -13,7 +13,7 @@ from typing import ParamSpec, TypeVar
 from django.db import InterfaceError, OperationalError, connection, transaction
 from psycopg.errors import DeadlockDetected, SerializationFailure
 
-from annotator.background import heartbeats
+from annotator.stopping import stopping
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -73,7 +73,7 @@ def _wait_for_database() -> None:
         try:
             connection.ensure_connection()
         except (OperationalError, InterfaceError):
-            if heartbeats.stopping.wait(OUTAGE_PAUSE_SECONDS):
+            if stopping.wait(OUTAGE_PAUSE_SECONDS):
                 raise
         else:
             return

@@ -14,7 +14,7 @@ from annotator.exporting.formats import encoded
 from annotator.exporting.layouts import LAYOUTS
 from annotator.exporting.rows import chosen_columns, for_reader, require_allowed, with_fields
 from annotator.models import Project, User
-from annotator.review.blindness import tasks_held_by
+from annotator.reading.blindness import tasks_held_by
 from annotator.search.criteria import Criteria, matching, searching
 
 SHOWN = 10

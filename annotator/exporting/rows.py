@@ -14,8 +14,8 @@ from annotator.exporting.filters import EVERYTHING, Filters
 from annotator.exporting.formats import FORMATS, encoded
 from annotator.exporting.layouts import LAYOUTS
 from annotator.models import Project, User
+from annotator.reading.blindness import tasks_held_by
 from annotator.refusals import Refusal
-from annotator.review.blindness import tasks_held_by
 
 T = TypeVar("T")
 

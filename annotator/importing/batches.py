@@ -30,7 +30,7 @@ from annotator.importing.segment_sheets import with_responses
 from annotator.importing.sources import read_rows
 from annotator.models import Annotation, Assignment, Import, Label, Project, Rating, Response, Task, User
 from annotator.pii import scans
-from annotator.projects.archive import require_in_use
+from annotator.reading.in_use import require_in_use
 from annotator.storage import disk_space
 
 BATCH = 5000

@@ -30,7 +30,7 @@ from annotator.models import (
     Task,
     User,
 )
-from annotator.projects.archive import require_in_use
+from annotator.reading.in_use import require_in_use
 from annotator.refusals import Refusal
 from annotator.web.numbers import number
 

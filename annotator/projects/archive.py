@@ -3,11 +3,9 @@
 from datetime import datetime
 
 from django.db import transaction
-from django.utils.translation import gettext as _
 
 from annotator import audit
 from annotator.models import Project
-from annotator.refusals import Refusal
 
 
 @transaction.atomic
@@ -25,12 +23,3 @@ def restore(project: Project) -> None:
     if Project.objects.standing().filter(pk=project.pk, archived_at__isnull=False).update(archived_at=None):
         audit.record("project.restored", f"project {project.slug}", project=project)
     project.refresh_from_db(fields=["archived_at"])
-
-
-def require_in_use(project: Project) -> None:
-    """Raises Refusal if the project is archived."""
-    # Asks the database: the instance may have been read before somebody archived the project.
-    if not Project.objects.in_use().filter(pk=project.pk).exists():
-        raise Refusal(
-            _("%(project)s is archived. A manager can bring it back.") % {"project": project.name}, code="archived"
-        )

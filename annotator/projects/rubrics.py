@@ -27,9 +27,9 @@ from annotator.limits import (
     MOST_LEVELS,
 )
 from annotator.models import Annotation, Attribute, Project, Rating, Rubric, Tally, Task, User
-from annotator.projects.archive import require_in_use
 from annotator.projects.presets import scaled_limits
 from annotator.projects.settings_check import is_rated
+from annotator.reading.in_use import require_in_use
 from annotator.refusals import Refusal
 
 LONGEST_RUBRIC_NAME = 120

@@ -17,7 +17,7 @@ from annotator.exporting.copied import copied, response_name
 from annotator.exporting.filters import EVERYTHING, STATES, Filters
 from annotator.models import Annotation, Label, Project
 from annotator.models.splits import is_held_out
-from annotator.review.blindness import tasks_held_by
+from annotator.reading.blindness import tasks_held_by
 
 TRAIN, VALIDATION = SPLITS = ("train", "validation")
 # No attribute's key begins with a line.

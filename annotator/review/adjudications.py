@@ -14,8 +14,8 @@ from annotator.consensus.rankings import Ranking, tiers
 from annotator.db.retries import in_transaction
 from annotator.db.storable_text import check_written
 from annotator.models import Adjudication, Label, Task, User
+from annotator.reading.blindness import require_not_rating, require_others_work
 from annotator.refusals import Refusal
-from annotator.review.blindness import require_not_rating, require_others_work
 
 WHY_NOT = {
     Task.State.OPEN: gettext_lazy("This task is still waiting for annotators. You can settle it once it is complete."),

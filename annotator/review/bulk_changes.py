@@ -18,14 +18,14 @@ from annotator.db import locks
 from annotator.db.retries import in_transaction
 from annotator.db.statements import Statement
 from annotator.models import Assignment, BulkChange, ChangedTask, Gold, Label, Project, Report, Task, User
-from annotator.projects.archive import require_in_use
+from annotator.reading.in_use import require_in_use
 from annotator.refusals import Refusal
+from annotator.search.selection import MOST_TASKS
 from annotator.web.numbers import number
 
 AT_ONCE = 200
 AT_THE_DOOR = 1_000
 """The most tasks that the caller waits for; more are left to the light worker."""
-MOST_TASKS = 100_000
 PRIORITIES = range(-1000, 1001)
 """As in an import."""
 

@@ -9,8 +9,8 @@ from typing import Any
 from django.db.models import QuerySet
 
 from annotator.models import PiiKind, PiiSpan, Project, Report, Skip, SkipReason, Task, User
-from annotator.review.blindness import tasks_held_by
-from annotator.review.queue import with_beginnings
+from annotator.reading.blindness import tasks_held_by
+from annotator.search.listing import with_beginnings
 
 PAGE = 25
 

@@ -4,16 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, Exists, IntegerField, OuterRef, Q, QuerySet, Subquery
-from django.db.models.fields.json import KeyTextTransform, KeyTransform
-from django.db.models.functions import Coalesce, Left
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models.functions import Left
 
 from annotator.models import Annotation, Assignment, Project, Response, Task, User, Verdict
-from annotator.review.blindness import tasks_held_by
+from annotator.reading.blindness import tasks_held_by
 from annotator.web.query_parameters import as_number
 
-BEGINNING = 400
-"""Characters of the prompt that a list reads: whole prompts may be megabytes."""
 RESPONSE_BEGINNING = 1_000
 MOST_COUNTED = 1_000
 WIDEST_SPREAD = 9_999
@@ -80,15 +77,6 @@ def next_waiting(project: Project, *, reason: str = "", after: Place, reviewer: 
 def how_many_wait(project: Project) -> int:
     """Counts the tasks that wait, up to MOST_COUNTED + 1, which stands for any larger number: a page need not wait."""
     return project.tasks.disputed().values("pk")[: MOST_COUNTED + 1].count()
-
-
-def with_beginnings(tasks: QuerySet[Task]) -> QuerySet[Any]:
-    """Adds `beginning`, of the turn that was answered, and `raters`, how many count; leaves the long texts out."""
-    counting = Assignment.objects.submitted().filter(task=OuterRef("pk"), counts=True).order_by().values("task")
-    raters = Subquery(counting.annotate(n=Count("pk")).values("n"), output_field=IntegerField())
-    turn = KeyTextTransform("content", KeyTransform("-1", "conversation"))
-    listed = tasks.defer("conversation", "metadata")
-    return listed.annotate(beginning=Left(turn, BEGINNING), raters=Coalesce(raters, 0))
 
 
 def submissions(project: Project, *, reviewer: User, before: int | None = None) -> QuerySet[Annotation]:

@@ -23,8 +23,8 @@ from annotator.models import (
     User,
     Verdict,
 )
+from annotator.reading.blindness import require_not_rating
 from annotator.review.adjudications import current_of
-from annotator.review.blindness import require_not_rating
 from annotator.review.verdicts import latest_verdicts
 
 

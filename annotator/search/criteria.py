@@ -16,12 +16,11 @@ from django.db.models.functions import Coalesce
 from django.utils.translation import gettext as _
 from psycopg.errors import QueryCanceled
 
-from annotator.assignment.counters import Difference
 from annotator.db.planning import by_indexes
 from annotator.db.statements import Statement
 from annotator.models import Consensus, Import, Label, Project, Task, User
+from annotator.reading.blindness import tasks_held_by
 from annotator.refusals import Refusal
-from annotator.review.blindness import tasks_held_by
 
 LABELLED, DROPPED, UNLABELLED = "labelled", "dropped", "none"
 LONGEST_TEXT = 200
@@ -35,6 +34,19 @@ class NothingToFind(Refusal):
 
     status = 400
     code = "nothing_to_find"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One stored value that differs from its recomputation."""
+
+    subject: str
+    name: str
+    stored: Any
+    recomputed: Any
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.name} is {self.stored!r}, recomputed {self.recomputed!r}"
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,18 @@ from enum import StrEnum
 from string import ascii_uppercase
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Count, IntegerField, OuterRef, Q, QuerySet, Subquery
+from django.db.models.fields.json import KeyTextTransform, KeyTransform
+from django.db.models.functions import Coalesce, Left
 
-from annotator.models import Consensus, Label, Project, Response, Task
+from annotator.models import Assignment, Consensus, Label, Project, Response, Task
 from annotator.models.in_force import preferences_stated
-from annotator.review.queue import with_beginnings
 from annotator.search.criteria import Matches, champion_scores
 
 PAGE = 25
 MOST_COUNTED = 1_000
+BEGINNING = 400
+"""Characters of the prompt that a list reads: whole prompts may be megabytes."""
 
 
 class Order(StrEnum):
@@ -142,3 +145,12 @@ def _answers(ids: Sequence[int], project: Project, *, rewards: bool) -> Mapping[
         score = scores.get(pk, {}).get(project.spread_attribute)
         by_task[task].append(Answer(letter, model, score, given.get(pk)))
     return by_task
+
+
+def with_beginnings(tasks: QuerySet[Task]) -> QuerySet[Any]:
+    """Adds `beginning`, of the turn that was answered, and `raters`, how many count; leaves the long texts out."""
+    counting = Assignment.objects.submitted().filter(task=OuterRef("pk"), counts=True).order_by().values("task")
+    raters = Subquery(counting.annotate(n=Count("pk")).values("n"), output_field=IntegerField())
+    turn = KeyTextTransform("content", KeyTransform("-1", "conversation"))
+    listed = tasks.defer("conversation", "metadata")
+    return listed.annotate(beginning=Left(turn, BEGINNING), raters=Coalesce(raters, 0))

@@ -4,9 +4,11 @@ from collections.abc import Iterable, Sequence
 
 from annotator.models import Project, Task, User
 from annotator.models.public_ids import task_of
-from annotator.review.blindness import tasks_held_by
-from annotator.review.bulk_changes import MOST_TASKS
+from annotator.reading.blindness import tasks_held_by
 from annotator.search.criteria import Criteria, matching, searching
+
+MOST_TASKS = 100_000
+"""Tasks that can be changed at once."""
 
 
 def named(project: Project, numbers: Iterable[int], *, reader: User) -> Sequence[int]:

@@ -13,10 +13,9 @@ from annotator.forms.data import TasksForm
 from annotator.forms.rating import PREFERENCE_TEXTS
 from annotator.models import Project
 from annotator.refusals import Refusal
-from annotator.review.queue import BEGINNING
 from annotator.search import words
 from annotator.search.criteria import NothingToFind, matching, searching
-from annotator.search.listing import MOST_COUNTED, Listed, Page, page
+from annotator.search.listing import BEGINNING, MOST_COUNTED, Listed, Page, page
 from annotator.web.query_parameters import number_in
 
 EXCERPT = 160

@@ -13,8 +13,8 @@ from annotator.forms.redaction import RedactForm, unconfirmed
 from annotator.models import Project, Task
 from annotator.pii.highlights import Mark
 from annotator.pii.redaction import redact
+from annotator.reading.blindness import require_not_rating
 from annotator.refusals import Refusal
-from annotator.review.blindness import require_not_rating
 from annotator.review.quarantine import PAGE, marks_of, quarantined, with_marks
 from annotator.review.rating_sheets import is_about_personal_information, set_aside
 from annotator.search.listing import MOST_COUNTED

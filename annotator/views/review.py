@@ -43,10 +43,10 @@ from annotator.review.queue import (
     submissions,
     unjudged,
     waiting,
-    with_beginnings,
 )
 from annotator.review.rating_sheets import Reviewed, is_about_personal_information, reviewed
 from annotator.review.verdicts import latest_verdicts
+from annotator.search.listing import with_beginnings
 from annotator.templatetags.scales import level
 from annotator.views.rating_texts import (
     comparison_text,

@@ -16,11 +16,11 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from standardwebhooks import Webhook as Signer
 
 from annotator import audit
-from annotator.background import heartbeats
 from annotator.background.failures import safe_text
 from annotator.db import locks
 from annotator.db.clock import database_now
 from annotator.models import Webhook, WebhookDelivery
+from annotator.stopping import stopping
 from annotator.version import VERSION
 from annotator.webhooks.events import TEST
 from annotator.webhooks.exchange import Outcome, post
@@ -61,7 +61,7 @@ def send_waiting() -> int:
 def _run(*, until: float) -> int:
     posts, lanes, resting = 0, dict[Future[tuple[int, int]], int](), set[int]()
     with ThreadPoolExecutor(LANES, thread_name_prefix="webhooks") as pool:
-        while time.monotonic() < until and not heartbeats.stopping.is_set():
+        while time.monotonic() < until and not stopping.is_set():
             for webhook in _due(besides={*lanes.values(), *resting}, most=LANES - len(lanes)):
                 lanes[pool.submit(_send, webhook, until=until)] = webhook
             if not lanes:
@@ -92,7 +92,7 @@ def _send(webhook: int, *, until: float) -> tuple[int, int]:
     posts = failures = 0
     try:
         Webhook.objects.filter(pk=webhook).update(tried_at=database_now())
-        while failures < FAILURES_A_RUN and time.monotonic() < until and not heartbeats.stopping.is_set():
+        while failures < FAILURES_A_RUN and time.monotonic() < until and not stopping.is_set():
             delivery = _taken(webhook, now=database_now())
             if delivery is None:
                 break

@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 
 from annotator.background import heartbeats
 from annotator.models import Project, User
-from annotator.projects.archive import require_in_use
+from annotator.reading.in_use import require_in_use
 from annotator.refusals import Refusal
 from rewards import runs, snapshots
 from rewards.models import Policy, RunKind, Snapshot, TrainingRun

@@ -10,6 +10,7 @@ from annotator import annotation, assignment
 from annotator.annotation import IncompleteRating, Refused, Submission, submissions
 from annotator.models import Annotation, Assignment, Consensus, Draft, Label, Project, Report, Task
 from annotator.projects.settings_check import InvalidProject, check
+from annotator.reading import assignment_rows
 from tests.builders import NOW, claimed, make_member, make_project, make_task, rate, submission
 from tests.conftest import Cast
 
@@ -72,7 +73,7 @@ def test_who_submits_to_claim_is_alone_with_their_claims(project: Project, cast:
     make_task(project)
     held = claimed(project, cast.alice)
     with transaction.atomic(), connection.cursor() as cursor:
-        assignment.locked_to_claim(cast.alice, held.pk)
+        assignment_rows.locked_to_claim(cast.alice, held.pk)
         cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()")
         assert cursor.fetchone() == (1,)
 

@@ -18,7 +18,7 @@ from annotator.exporting.layouts import LAYOUTS
 from annotator.models import NEITHER_VALID, Adjudication, Consensus, Label, Project, Task, User
 from annotator.models.in_force import compared_alone
 from annotator.models.splits import HELD_OUT, is_held_out
-from annotator.review.blindness import tasks_held_by
+from annotator.reading.blindness import tasks_held_by
 from annotator.search.listing import listed
 from rewards.learning_material import material
 from rewards.rated_models import rated_models

@@ -16,10 +16,10 @@ from django.conf import LazySettings, settings
 from django.db import IntegrityError, connection
 from rest_framework.test import APIClient
 
-from annotator.background import heartbeats
 from annotator.background.jobs import ATTEMPTS, run_waiting
 from annotator.db import locks
 from annotator.models import Project, Role, User
+from annotator.stopping import stopping
 from annotator.storage import disk_space
 from rewards import run_steps, runs, snapshots, tasks
 from rewards.models import Snapshot, SnapshotJob, TrainingRun
@@ -77,12 +77,12 @@ def test_one_request_of_a_project_waits_at_a_time(job: SnapshotJob) -> None:
 
 def test_a_worker_that_is_stopped_leaves_the_job_to_the_next(job: SnapshotJob, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "TASKS_AT_ONCE", 5)
-    with monkeypatch.context() as stopping:
-        stopping.setattr(files.Files, "add", lambda *_: heartbeats.stopping.set())
+    with monkeypatch.context() as patched:
+        patched.setattr(files.Files, "add", lambda *_: stopping.set())
         try:
             jobs.build_waiting()
         finally:
-            heartbeats.stopping.clear()
+            stopping.clear()
     assert (ended(job), job.tries, unfinished()) == (("building", ""), 0, [])
     assert job.attempt == 1, "what an earlier worker knows is never valid again"
     jobs.build_waiting()
@@ -218,12 +218,12 @@ def test_a_run_shows_that_it_is_alive_while_its_snapshot_is_built(project: Proje
 
 
 def test_a_run_whose_worker_is_stopped_while_its_snapshot_is_built_waits_for_the_next(project: Project) -> None:
-    heartbeats.stopping.set()
+    stopping.set()
     try:
         with pytest.raises(runs.PutDown):
             run_steps.new_snapshot(claimed(project), refuse_repetition=runs.refuse_repetition)
     finally:
-        heartbeats.stopping.clear()
+        stopping.clear()
     assert unfinished() == []
 
 

@@ -19,7 +19,7 @@ from annotator.importing.jobs.files import file_of, keep, remove_files, sample_f
 from annotator.importing.jobs.uploads import require_places, subject
 from annotator.importing.mappings import ColumnMapping, read_mapping, require_columns
 from annotator.models import ImportJob, Project, User
-from annotator.projects.archive import require_in_use
+from annotator.reading.in_use import require_in_use
 from annotator.storage import artifacts, disk_space
 
 State = ImportJob.State

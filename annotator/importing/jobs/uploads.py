@@ -19,7 +19,7 @@ from annotator.importing.expansion_limits import UnreadableFile
 from annotator.importing.jobs.files import file_of, keep, remove_files, sample_file_of
 from annotator.importing.mappings import ColumnMapping, require_columns
 from annotator.models import ImportJob, Project, User
-from annotator.projects.archive import require_in_use
+from annotator.reading.in_use import require_in_use
 from annotator.refusals import Refusal
 from annotator.storage import artifacts, disk_space
 

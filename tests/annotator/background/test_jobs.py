@@ -18,6 +18,7 @@ from annotator.db import locks
 from annotator.db.clock import database_now
 from annotator.models import ImportJob, Project, User
 from annotator.refusals import Refusal
+from annotator.stopping import stopping
 from tests.builders import NOW, make_project
 from tests.conftest import Cast
 
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heartbeats, "takes_work", lambda: not heartbeats.stopping.is_set())
+    monkeypatch.setattr(heartbeats, "takes_work", lambda: not stopping.is_set())
 
 
 def asked(project: Project, by: User | None = None, **fields: Any) -> ImportJob:

@@ -22,6 +22,7 @@ from annotator.importing.jobs import uploads, work
 from annotator.importing.mappings import MissingColumn, mapping_of_text, read_mapping
 from annotator.models import AuditEntry, Import, ImportJob, Project, Rubric, Task, User
 from annotator.projects import archive
+from annotator.stopping import stopping
 from annotator.storage import artifacts, disk_space
 from annotator.storage.disk_space import DiskNearlyFull
 from tests.builders import ATTRIBUTES, NOW, json_lines, label_row, make_member, make_project, make_user, task_row
@@ -424,11 +425,11 @@ def test_after_the_last_attempt_a_lost_job_has_failed(project: Project, monkeypa
 def test_a_worker_that_is_asked_to_end_puts_the_job_back(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "BATCH", 1)
     job = started(project, tasks(4))
-    stopped_after(monkeypatch, 2, heartbeats.stopping.set)
+    stopped_after(monkeypatch, 2, stopping.set)
     try:
         worked(job)
     finally:
-        heartbeats.stopping.clear()
+        stopping.clear()
     assert (job.state, job.tries, counts(job)) == (State.WAITING, 0, (2, 0, 0))
     assert not AuditEntry.objects.filter(action="tasks.imported").exists()
     assert counts(worked(job)) == (4, 0, 0)

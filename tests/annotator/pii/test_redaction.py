@@ -34,8 +34,8 @@ from annotator.models.import_jobs import ERASED
 from annotator.pii.quotations import NotInTheText
 from annotator.pii.redaction import Choice, preview, redact
 from annotator.pii.texts import Place, texts_of
+from annotator.reading.blindness import tasks_held_by
 from annotator.review import judge
-from annotator.review.blindness import tasks_held_by
 from tests.builders import NOW, claimed, gold_row, imported, make_task, make_user, rate, task_row
 from tests.conftest import Cast
 from tests.refusals import refusal

@@ -19,13 +19,12 @@ from rewards.learning.comparisons import better
 from rewards.learning.data import USUAL_LEVELS, Task
 from rewards.learning.paired_gain import Gain, confidence_at, paired_gain
 from rewards.models import RewardModel, RunState, TrainingRun
-from rewards.reasons import Reason, coded
+from rewards.reasons import PAIRS, SQUARES, Reason, coded
 
 FEWEST_PROMPTS = 5
 """Held-out prompts below which no model is promoted: chance would decide."""
 GUARD_TOLERANCE = 0.05
 """The most by which the RMSE of any one attribute may rise in a promotion, if its scale were that of five levels."""
-SQUARES, PAIRS = "mean squared error", "share of pairs in the wrong order"
 ON_SCALE = ("regression", "joint")
 """Last stages of training after which scores are on the scale of the labels; after others only their order counts."""
 SAME = 1e-9

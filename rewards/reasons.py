@@ -16,6 +16,9 @@ from annotator.web.numbers import number, percent
 Reason = str | dict[str, Any]
 """{code, params}, or a text: what a person gave as the reason, or an earlier version stored."""
 
+SQUARES, PAIRS = "mean squared error", "share of pairs in the wrong order"
+"""What the gate compares: squared errors where both models predict on the scale of the labels, else orders of pairs."""
+
 SENTENCES = {
     # The gate's verdicts, and the rivals that they name.
     "too_few_prompts": gettext_noop(

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_noop, ngettext, pgettext
 from annotator.web.numbers import number, percent
 from rewards import reasons
 from rewards.learning.paired_gain import t_quantile
-from rewards.promotion import PAIRS, SQUARES
+from rewards.reasons import PAIRS, SQUARES
 
 DIGITS = 3
 

@@ -91,8 +91,3 @@ def for_trainer(config: dict[str, Any], *, snapshot: str) -> dict[str, Any]:
     checked = check_config(config)
     source = settings.REWARD_BACKBONES[checked.backbone]
     return {**config, "backbone": checked.backbone, "backbone_source": source, "snapshot": snapshot}
-
-
-def hours_allowed(config: dict[str, Any]) -> float:
-    """Returns how many hours a run with these settings may work."""
-    return min(config.get("max_hours") or settings.RUN_HOURS, settings.RUN_HOURS)

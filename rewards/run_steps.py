@@ -15,7 +15,7 @@ from annotator.models import Project
 from annotator.refusals import Refusal
 from annotator.stopping import stopping
 from annotator.storage import artifacts, disk_space
-from rewards import registry, runs, snapshots
+from rewards import owned_runs, registry, snapshots
 from rewards.learning.data import read_tasks
 from rewards.models import RewardModel, Snapshot, TrainingRun
 
@@ -55,7 +55,7 @@ def check_files(run: TrainingRun) -> None:
             f"This worker ({socket.gethostname()}) has no files of the champion, version {champion.version}, with "
             "which the new model would be compared. Every worker must see the same artifacts."
         )
-        raise runs.PutDown(text) if run.attempt < settings.RUN_ATTEMPTS else ChampionMissing(text)
+        raise owned_runs.PutDown(text) if run.attempt < settings.RUN_ATTEMPTS else ChampionMissing(text)
 
 
 @outlasting_outages
@@ -75,7 +75,7 @@ def new_snapshot(run: TrainingRun, *, refuse_repetition: Callable[[TrainingRun, 
     with closing(snapshots.steps(run.project, now=database_now())) as steps:
         for step in steps:
             require_go_on()
-            runs.write(run, heartbeat_at=database_now(), progress={"event": "snapshot", "tasks": step.tasks})
+            owned_runs.write(run, heartbeat_at=database_now(), progress={"event": "snapshot", "tasks": step.tasks})
     assert step.snapshot is not None
     refuse_repetition(run, step.snapshot)
     return step.snapshot
@@ -84,7 +84,7 @@ def new_snapshot(run: TrainingRun, *, refuse_repetition: Callable[[TrainingRun, 
 def require_go_on() -> None:
     """Raises PutDown if this worker was asked to stop."""
     if stopping.is_set():
-        raise runs.PutDown("The worker was stopped. The run waits for the next worker.")
+        raise owned_runs.PutDown("The worker was stopped. The run waits for the next worker.")
 
 
 def learnt_prompts(model: RewardModel) -> set[str] | None:

@@ -24,11 +24,12 @@ from annotator.models import Project, User
 from annotator.reading.in_use import require_in_use
 from annotator.refusals import Refusal
 from annotator.storage import disk_space
-from annotator.storage.hidden_paths import value_without_places, without_places
+from annotator.storage.hidden_paths import without_places
 from rewards import announcements, run_settings, snapshots
 from rewards.learning.config import config_hash
 from rewards.models import ACTIVE_STATES, RewardModel, RunKind, RunState, Snapshot, TrainingRun
 from rewards.new_labels import news_since
+from rewards.owned_runs import PutDown, TrainerKilled
 from rewards.policies import policy_settings
 from rewards.reasons import Reason, coded, in_english
 from rewards.run_settings import UnusableConfig, check_config
@@ -43,18 +44,6 @@ class NothingNew(Refusal):
     """A model has learnt from the same labels with the same settings."""
 
     code = "nothing_new"
-
-
-class LostRun(Exception):
-    """Another attempt owns the run now, or somebody cancelled it: this worker has to stop working on it."""
-
-
-class PutDown(Exception):
-    """The worker was asked to stop in the middle of the run."""
-
-
-class TrainerKilled(PutDown):
-    """Something other than this worker killed the trainer: the run may go on from its last checkpoint."""
 
 
 def request(project: Project, *, reason: Reason, by: User | None = None, config: Mapping[str, Any] = {}) -> TrainingRun:
@@ -284,22 +273,6 @@ def claim(run_id: int, *, worker: str, now: datetime) -> TrainingRun | None:
         error="",
     )
     return TrainingRun.objects.select_related("project", "snapshot").get(pk=run_id) if taken else None
-
-
-@outlasting_outages
-def write(run: TrainingRun, **fields: Any) -> None:
-    """Writes to the row if this attempt still owns it; the texts that people read name no folder of this machine.
-
-    Raises:
-        LostRun: another attempt owns the run, or it is no longer active.
-    """
-    fields |= {name: value_without_places(fields[name]) for name in ("log", "progress", "error") if name in fields}
-    owned = TrainingRun.objects.filter(pk=run.pk, attempt=run.attempt, state__in=ACTIVE_STATES)
-    # A queued run was put back by `recover_lost`: its attempt is still the same, but the worker counts as lost.
-    if not owned.exclude(state=RunState.QUEUED).update(**fields):
-        raise LostRun(f"attempt {run.attempt} of run {run.pk} has lost it")
-    for name, value in fields.items():
-        setattr(run, name, value)
 
 
 @outlasting_outages

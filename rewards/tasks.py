@@ -12,7 +12,17 @@ from annotator.db.clock import database_now
 from annotator.refusals import Refusal
 from annotator.storage.hidden_paths import without_places
 from annotator.webhooks import outages
-from rewards import announcements, erasure, evaluation_jobs, runs, scoring, snapshots, training, unlikely_ratings
+from rewards import (
+    announcements,
+    erasure,
+    evaluation_jobs,
+    owned_runs,
+    runs,
+    scoring,
+    snapshots,
+    training,
+    unlikely_ratings,
+)
 from rewards.models import RewardModel, RunKind, ScoringJob, TrainingRun
 from rewards.policies import alignment
 from rewards.scoring import former_scores, pass_lanes
@@ -37,12 +47,12 @@ def train(self: "Task[Any, Any]", run_id: int) -> None:
     try:
         with fitness.blamed(["train"]):
             model = _carried_out(run)
-    except runs.LostRun:
+    except owned_runs.LostRun:
         return
     except fitness.Unfit as unfit:
         runs.put_back(run, unfit)
         return
-    except runs.PutDown as why:
+    except owned_runs.PutDown as why:
         runs.put_down(run, why)
         return
     except runs.NothingNew as repeated:

@@ -16,9 +16,8 @@ from django.conf import settings
 from annotator.db.clock import database_now
 from annotator.refusals import Refusal
 from annotator.stopping import stopping
-from rewards import runs
+from rewards import owned_runs
 from rewards.models import TrainingRun
-from rewards.run_settings import hours_allowed
 
 PROGRAMS = {"answer": ("rewards.learning.aligning.answering",)}
 """What does the work that is no stage of the learning core's command."""
@@ -70,10 +69,10 @@ def supervise(run: TrainingRun, verb: str, folder: Path) -> None:
         end_group(process)
     tail = _tail(log, start)
     # Appended, as the champion's evaluation follows the trainer in the same run.
-    runs.write(run, log=before + tail, **_progress(folder))
+    owned_runs.write(run, log=before + tail, **_progress(folder))
     # A kill by the system, for memory or a restart, may not happen again; on the last attempt it counts as a failure.
     if process.returncode == -signal.SIGKILL and run.attempt < settings.RUN_ATTEMPTS:
-        raise runs.TrainerKilled("The trainer was killed (signal 9). The run continues from its last checkpoint.")
+        raise owned_runs.TrainerKilled("The trainer was killed (signal 9). The run continues from its last checkpoint.")
     if process.returncode != 0:
         raise TrainerFailed(_last_word(process.returncode, tail, folder))
 
@@ -107,9 +106,9 @@ def _wait(run: TrainingRun, process: "subprocess.Popen[bytes]", folder: Path, lo
             return
         except subprocess.TimeoutExpired:
             if stopping.is_set():
-                raise runs.PutDown("The worker was stopped. The run waits for the next worker.") from None
+                raise owned_runs.PutDown("The worker was stopped. The run waits for the next worker.") from None
             worked = before + time.monotonic() - began
-            runs.write(run, heartbeat_at=database_now(), worked_seconds=worked, log=log(), **_progress(folder))
+            owned_runs.write(run, heartbeat_at=database_now(), worked_seconds=worked, log=log(), **_progress(folder))
             _refuse_overtime(run)
 
 
@@ -197,3 +196,8 @@ def _last_word(code: int, tail: str, folder: Path) -> str:
 def _is_full(folder: Path, tail: str) -> bool:
     # The free space is asked as well: on a full disk the trainer cannot even write why it failed.
     return any(words in tail for words in FULL_SAYS) or shutil.disk_usage(folder).free < FULL_BELOW_BYTES
+
+
+def hours_allowed(config: dict[str, Any]) -> float:
+    """Returns how many hours a run with these settings may work."""
+    return min(config.get("max_hours") or settings.RUN_HOURS, settings.RUN_HOURS)

@@ -11,7 +11,7 @@ from django.db import transaction
 from annotator.db.clock import database_now
 from annotator.db.retries import outlasting_outages
 from annotator.models import Project
-from rewards import announcements, evaluation, largest_errors, promotion, run_settings, run_steps, runs
+from rewards import announcements, evaluation, largest_errors, owned_runs, promotion, run_settings, run_steps, runs
 from rewards.learning.data import Task, by_segments, read_tasks, scales_of
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from rewards.trainer_process import TrainerFailed, supervise
@@ -38,15 +38,15 @@ def carry_out(run: TrainingRun) -> RewardModel | None:
 def _from_snapshot_to_verdict(run: TrainingRun) -> RewardModel | None:
     run_steps.check_files(run)
     snapshot = run.snapshot or run_steps.new_snapshot(run, refuse_repetition=runs.refuse_repetition)
-    runs.write(run, snapshot=snapshot, state=RunState.TRAINING, code_version=runs.code_version())
+    owned_runs.write(run, snapshot=snapshot, state=RunState.TRAINING, code_version=runs.code_version())
     folder = _prepared(run, snapshot)
     supervise(run, "train", folder)
-    runs.write(run, state=RunState.EVALUATING, heartbeat_at=database_now())
+    owned_runs.write(run, state=RunState.EVALUATING, heartbeat_at=database_now())
     metrics = json.loads((folder / "metrics.json").read_text())
     metrics["largest_errors"] = _largest_errors(run, snapshot)
     champion = _comparable(run_steps.champion_of(run.project), _manifest(run))
     verdict = _judge(run, snapshot, champion, metrics)
-    runs.write(run, state=RunState.AWAITING_PROMOTION, metrics=metrics, verdict=verdict.as_json())
+    owned_runs.write(run, state=RunState.AWAITING_PROMOTION, metrics=metrics, verdict=verdict.as_json())
     return _register(run, snapshot, champion, verdict)
 
 
@@ -227,11 +227,11 @@ def _register(
     # A promotion or an erasure by hand waits until all of it is there.
     project = Project.objects.select_for_update().get(pk=run.project_id)
     if not verdict.promote:
-        runs.write(run, state=RunState.REJECTED, finished_at=now)
+        owned_runs.write(run, state=RunState.REJECTED, finished_at=now)
     elif project.promote_automatically:
-        runs.write(run, state=RunState.PROMOTED, finished_at=now)
+        owned_runs.write(run, state=RunState.PROMOTED, finished_at=now)
     else:
-        runs.write(run, state=RunState.AWAITING_PROMOTION)
+        owned_runs.write(run, state=RunState.AWAITING_PROMOTION)
     announcements.run_ended(run, RunState(run.state))
     model = _stored(run, snapshot, champion)
     if verdict.promote and project.promote_automatically:

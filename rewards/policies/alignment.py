@@ -10,7 +10,7 @@ from annotator.db.clock import database_now
 from annotator.db.retries import outlasting_outages
 from annotator.models import Project
 from annotator.refusals import Refusal
-from rewards import announcements, run_settings, run_steps, runs
+from rewards import announcements, owned_runs, run_settings, run_steps
 from rewards.learning.aligning.config import BY_SEGMENT
 from rewards.models import Policy, RewardModel, RunState, Snapshot, TrainingRun
 from rewards.policies import judging, offers, policy_runs, policy_settings, registry, rows
@@ -43,15 +43,15 @@ def carry_out(run: TrainingRun) -> Policy:
 def _from_snapshot_to_judgement(run: TrainingRun) -> Policy:
     run_steps.check_files(run)
     snapshot = run.snapshot or run_steps.new_snapshot(run, refuse_repetition=policy_runs.refuse_repetition)
-    runs.write(run, snapshot=snapshot, code_version=policy_runs.code_version(), heartbeat_at=database_now())
+    owned_runs.write(run, snapshot=snapshot, code_version=policy_runs.code_version(), heartbeat_at=database_now())
     counts = _prepared(run, snapshot)
-    runs.write(run, state=RunState.TRAINING, heartbeat_at=database_now())
+    owned_runs.write(run, state=RunState.TRAINING, heartbeat_at=database_now())
     supervise(run, "align", run.directory())
     metrics = json.loads((run.directory() / "metrics.json").read_text())
     # The row has the thinned curve.
     metrics["training"].pop("losses", None)
     metrics["rows"] = {"tasks": counts.tasks, "rows": counts.rows, "left_out": dict(counts.left_out)}
-    runs.write(run, state=RunState.EVALUATING, metrics=metrics, heartbeat_at=database_now())
+    owned_runs.write(run, state=RunState.EVALUATING, metrics=metrics, heartbeat_at=database_now())
     champion = run_steps.champion_of(run.project)
     judgement, decision = _judged(run, snapshot, champion)
     policy = _register(run, champion if judgement else None, judgement, decision)
@@ -123,6 +123,6 @@ def _register(run: TrainingRun, judge: RewardModel | None, judgement: dict[str, 
     now = database_now()
     # Two of the project's runs never end at once; an erasure by hand waits until all of it is there.
     Project.objects.select_for_update().get(pk=run.project_id)
-    runs.write(run, state=RunState.DONE, finished_at=now)
+    owned_runs.write(run, state=RunState.DONE, finished_at=now)
     announcements.run_ended(run, RunState.DONE)
     return registry.register(run, judge=judge, judgement=judgement, decision=decision, now=now)

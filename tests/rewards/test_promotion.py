@@ -16,6 +16,7 @@ from rewards.learning.data import Response, Task, Turn
 from rewards.learning.paired_gain import Gain, paired_gain
 from rewards.models import RewardModel, RunState, TrainingRun
 from rewards.promotion import HeldOut, Predicted, decide
+from rewards.reasons import SQUARES
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW
 from tests.rewards.policies.snapshots import make_champion, make_snapshot
@@ -46,7 +47,7 @@ def test_no_evidence_is_no_promotion() -> None:
 
 @pytest.mark.parametrize(("low", "high", "said"), [(-0.1, 0.0, "0 or below."), (-0.2, -0.1, "lies below 0.")])
 def test_no_evidence_says_where_the_interval_lies(low: float, high: float, said: str) -> None:
-    reason = promotion._no_evidence(Gain(low / 2, low, high, 40, 0.1), promotion.SQUARES, "champion")
+    reason = promotion._no_evidence(Gain(low / 2, low, high, 40, 0.1), SQUARES, "champion")
     assert said in reasons.in_words(reason)
 
 

@@ -7,8 +7,7 @@ import pytest
 from annotator.web.numbers import number
 from rewards import model_figures, run_report
 from rewards.learning.paired_gain import paired_gain
-from rewards.promotion import PAIRS, SQUARES
-from rewards.reasons import coded
+from rewards.reasons import PAIRS, SQUARES, coded
 
 VERDICT = {"gain": 0.1234, "low": 0.05, "high": 0.2, "against": "the champion", "prompts": 40}
 

@@ -10,7 +10,7 @@ from annotator.background import heartbeats
 from annotator.background.heartbeats import QueueHealth
 from annotator.celery import app
 from annotator.models import Label, Project, Task
-from rewards import promotion, reasons, registry, runs, snapshots, tasks, training
+from rewards import owned_runs, promotion, reasons, registry, runs, snapshots, tasks, training
 from rewards.learning.config import TrainConfig, config_hash, parse_config
 from rewards.models import RewardModel, RunState, TrainingRun
 from rewards.run_settings import UnusableConfig, check_config, settled
@@ -85,8 +85,8 @@ def test_a_run_is_claimed_once(project: Project) -> None:
 def test_a_stale_attempt_writes_nothing(project: Project) -> None:
     stale = working(project)
     TrainingRun.objects.update(attempt=2)
-    with pytest.raises(runs.LostRun):
-        runs.write(stale, log="late")
+    with pytest.raises(owned_runs.LostRun):
+        owned_runs.write(stale, log="late")
     runs.fail(stale, "late", now=NOW)
     stale.refresh_from_db()
     assert (stale.state, stale.log) == (RunState.TRAINING, "")
@@ -95,8 +95,8 @@ def test_a_stale_attempt_writes_nothing(project: Project) -> None:
 def test_a_cancelled_run_is_lost_to_its_worker(project: Project) -> None:
     run = working(project)
     runs.cancel(run, now=NOW)
-    with pytest.raises(runs.LostRun):
-        runs.write(run, log="late")
+    with pytest.raises(owned_runs.LostRun):
+        owned_runs.write(run, log="late")
     with refusal("not_active", match="Cancelled"):
         runs.cancel(run, now=NOW)
 

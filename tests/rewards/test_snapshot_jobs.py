@@ -21,7 +21,7 @@ from annotator.db import locks
 from annotator.models import Project, Role, User
 from annotator.stopping import stopping
 from annotator.storage import disk_space
-from rewards import run_steps, runs, snapshots, tasks
+from rewards import owned_runs, run_steps, runs, snapshots, tasks
 from rewards.models import Snapshot, SnapshotJob, TrainingRun
 from rewards.snapshots import building, files, jobs, lines
 from tests.builders import NOW, make_member, make_user
@@ -220,7 +220,7 @@ def test_a_run_shows_that_it_is_alive_while_its_snapshot_is_built(project: Proje
 def test_a_run_whose_worker_is_stopped_while_its_snapshot_is_built_waits_for_the_next(project: Project) -> None:
     stopping.set()
     try:
-        with pytest.raises(runs.PutDown):
+        with pytest.raises(owned_runs.PutDown):
             run_steps.new_snapshot(claimed(project), refuse_repetition=runs.refuse_repetition)
     finally:
         stopping.clear()
@@ -230,7 +230,7 @@ def test_a_run_whose_worker_is_stopped_while_its_snapshot_is_built_waits_for_the
 def test_a_cancelled_run_stops_building_at_once(project: Project) -> None:
     run = claimed(project)
     runs.cancel(run, now=NOW)
-    with pytest.raises(runs.LostRun):
+    with pytest.raises(owned_runs.LostRun):
         run_steps.new_snapshot(run, refuse_repetition=runs.refuse_repetition)
     assert (unfinished(), Snapshot.objects.count()) == ([], 0)
 

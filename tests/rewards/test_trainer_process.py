@@ -17,7 +17,7 @@ from annotator.launch import environment
 from annotator.models import Project
 from annotator.storage.hidden_paths import without_places
 from rewards.models import RunState, TrainingRun
-from rewards.runs import TrainerKilled
+from rewards.owned_runs import TrainerKilled
 from rewards.trainer_process import TrainerFailed, command, supervise
 
 pytestmark = pytest.mark.django_db

@@ -9,6 +9,7 @@ from annotator.models import Project
 from rewards import promotion, registry, runs, tasks
 from rewards.learning.data import read_tasks
 from rewards.models import RewardModel, RunState, TrainingRun
+from rewards.reasons import PAIRS
 from tests.builders import NOW, imported, label_row, make_user
 from tests.rewards.labelled import labelled_project, preferred_project
 
@@ -67,7 +68,7 @@ def test_the_champion_is_judged_by_no_prompt_that_it_has_learnt_from() -> None:
 
 def test_preferences_alone_make_a_model_that_is_judged_by_pairs(client: Client) -> None:
     run = trained(preferred_project(tasks=60, training_config=CONFIG | {"stages": ["bradley_terry"]}))
-    assert (run.state, run.verdict["measure"]) == (RunState.PROMOTED, promotion.PAIRS), run.error
+    assert (run.state, run.verdict["measure"]) == (RunState.PROMOTED, PAIRS), run.error
     pairs = run.metrics["candidate"]["pairwise"]
     assert run.metrics["candidate"]["rmse"] is None
     assert pairs["pairs"] < run.verdict["prompts"] == 60

@@ -18,7 +18,7 @@ from django.utils import timezone
 from annotator.background import heartbeats
 from annotator.background.heartbeats import QueueHealth
 from annotator.models import Project
-from rewards import erasure, runs, tasks, trainer_process
+from rewards import erasure, owned_runs, runs, tasks, trainer_process
 from rewards.learning.aligning.align import align
 from rewards.learning.aligning.answering import answer
 from rewards.learning.train import train
@@ -64,7 +64,7 @@ def stages(monkeypatch: pytest.MonkeyPatch) -> dict[str, Stage]:
 
     def supervise(run: TrainingRun, verb: str, folder: Path) -> None:
         by_name[verb](folder)
-        runs.write(run, heartbeat_at=timezone.now(), **trainer_process._progress(folder))
+        owned_runs.write(run, heartbeat_at=timezone.now(), **trainer_process._progress(folder))
 
     for module in (alignment, judging):
         monkeypatch.setattr(module, "supervise", supervise)
@@ -200,7 +200,7 @@ def test_a_run_that_was_put_down_is_judged_by_the_answers_that_are_there(
     project: Project, stages: dict[str, Stage]
 ) -> None:
     def killed(folder: Path) -> None:
-        raise runs.TrainerKilled("The trainer was killed (signal 9).")
+        raise owned_runs.TrainerKilled("The trainer was killed (signal 9).")
 
     stages["score"] = killed
     snapshot = make_snapshot(project)

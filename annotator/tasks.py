@@ -5,8 +5,9 @@ The stages keep failures as rows, project by project (annotator/background/failu
 
 from celery import shared_task
 
-from annotator import agreement, assignment, audit_months, quality
+from annotator import assignment, audit_months
 from annotator.accounts import idempotency, logins
+from annotator.agreement import totals
 from annotator.annotation import drafts
 from annotator.background import beat_schedule, failures, heartbeats  # noqa: F401 - beat_schedule receives a signal
 from annotator.db.clock import database_now
@@ -16,6 +17,7 @@ from annotator.importing import withdrawal
 from annotator.models import Import, Project
 from annotator.pii import scans
 from annotator.projects import deletion, figures
+from annotator.quality import assessment
 from annotator.releases import jobs as release_jobs
 from annotator.review import bulk_changes, exclusions
 from annotator.search import words
@@ -47,13 +49,13 @@ def recount_changed() -> int:
 @shared_task
 def refresh_agreement() -> int:
     """Counts changed ratings into each project's agreement, so that no page has many to count."""
-    return agreement.refresh_all(now=database_now())
+    return totals.refresh_all(now=database_now())
 
 
 @shared_task
 def assess_annotators() -> int:
     """Assesses annotators wherever enough of their work is new, each project in a process of its own."""
-    return quality.assess_due(now=database_now(), by=quality.assess_apart)
+    return assessment.assess_due(now=database_now(), by=assessment.assess_apart)
 
 
 @shared_task

@@ -131,7 +131,7 @@ def timed(action: Callable[[], object]) -> tuple[float, object]:
 def bench(client: "Client", project: "Project", *, name: str, tasks: int, changed: int) -> str:
     from django.utils import timezone
 
-    from annotator import agreement
+    from annotator.agreement import totals
 
     dice, times, yardstick = random.Random(1), [], []
     for call in range(WARM_UP + CALLS):
@@ -141,7 +141,7 @@ def bench(client: "Client", project: "Project", *, name: str, tasks: int, change
         if call >= WARM_UP:
             times.append(taken)
             yardstick += [timed(lambda: select_by_key(tasks))[0] for _ in range(20)]
-        agreement.refresh(project, now=timezone.now())  # what the page has left to the worker
+        totals.refresh(project, now=timezone.now())  # what the page has left to the worker
     p95 = sorted(times)[int(0.95 * len(times))]
     cells = f"{statistics.median(times):.0f} | {p95:.0f} | {statistics.median(yardstick):.3f}"
     return f"| {name} | {changed:,} | {cells} |"
@@ -153,13 +153,13 @@ def main(annotations: int) -> None:
         from django.test import Client
         from django.utils import timezone
 
-        from annotator import agreement
+        from annotator.agreement import totals
 
         with connection.cursor() as cursor:
             cursor.execute(_SEEN)
         project, manager = fill(annotations)
         start = time.perf_counter()
-        tasks = agreement.rebuild(project, now=timezone.now())
+        tasks = totals.rebuild(project, now=timezone.now())
         print(f"\n{tasks:,} tasks, {annotations:,} annotations counted in {time.perf_counter() - start:.1f} s\n")
         client = Client(SERVER_NAME="127.0.0.1")
         client.force_login(manager)

@@ -390,11 +390,12 @@ def count(project: "Project") -> None:
     from django.db import connection
     from django.utils import timezone
 
-    from annotator import agreement, quality
+    from annotator.agreement import totals
+    from annotator.quality import assessment
     from annotator.search import words
 
-    agreement.rebuild(project, now=timezone.now())
-    quality.assess(project, now=timezone.now())
+    totals.rebuild(project, now=timezone.now())
+    assessment.assess(project, now=timezone.now())
     count_figures(project)
     with connection.cursor() as cursor:
         cursor.execute("INSERT INTO annotator_stalewords (task_id) SELECT id FROM annotator_task ORDER BY id")

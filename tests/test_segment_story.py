@@ -11,7 +11,7 @@ from django.conf import LazySettings
 from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
-from annotator import agreement
+from annotator.agreement import totals
 from annotator.models import Label, Rating, Response, Task
 from annotator.pii.redaction import Choice, redact
 from annotator.segmenting import is_partition, ranges
@@ -148,7 +148,7 @@ def check_the_ratings(carol: Rest, counts: list[int]) -> None:
     progress = carol.get("projects/spans/")["progress"]
     assert progress["complete"] == progress["tasks"] == TASKS
     assert 3 * TASKS < sum(counts) < 5 * TASKS, "some tasks escalate, and not all"
-    agreement.refresh_all(now=timezone.now())
+    totals.refresh_all(now=timezone.now())
     kappas = carol.get("projects/spans/agreement/")
     for aspect in ASPECTS:
         assert 0.4 < kappas["all"][aspect]["kappa"] < 1

@@ -17,7 +17,7 @@ from django.conf import settings as django_settings
 from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
-from annotator import agreement
+from annotator.agreement import totals
 from annotator.models import Label, Rating
 from rewards.models import RewardModel, Score, TrainingRun
 from tests.builders import ATTRIBUTES, make_user
@@ -182,7 +182,7 @@ def annotate_until_done(carol: Rest, raters: list[Rater]) -> None:
         for key, score in scores.items():
             given[key].add(score)
     assert given == {key: set(range(number)) for key, number in raters[0].levels.items()}
-    agreement.refresh_all(now=timezone.now())  # as the light worker does every few seconds
+    totals.refresh_all(now=timezone.now())  # as the light worker does every few seconds
     kappas = carol.get("projects/story/agreement/")
     first = next(iter(raters[0].levels))
     assert 0.2 < kappas["all"][first]["kappa"] < kappas["kept"][first]["kappa"] < 1

@@ -10,8 +10,8 @@ import numpy as np
 from django.db import connection
 from numpy.typing import NDArray
 
-from annotator.agreement.array_parameters import array
-from annotator.agreement.pair_counts import Columns, Flag, Records
+from annotator.agreement.pair_counts import Columns, Flag, Records, Samples
+from annotator.db.statements import array
 from annotator.models import NEITHER_VALID, TIE
 from annotator.models.in_force import KEPT_IN_FORCE
 from annotator.segmenting import Range, carried, finest_common_cut, ranges
@@ -52,19 +52,10 @@ WEEK = 7 * 86_400
 _NO_PREFERENCE = -1000
 _FIRST_SEGMENT = -(2**48)
 _RANK = {-3: 0, -2: 1, -1: 2, TIE: 3, 1: 4, 2: 5, 3: 6}
-
-
-_RANKED_FIELDS = (
-    ("task", ">i8"),
-    ("annotation", ">i8"),
-    ("annotator", ">i8"),
-    ("submitted", ">f8"),
-    ("content", "S16"),
-    ("kept", "?"),
-    ("first", ">i8"),
-    ("second", ">i8"),
-    ("order", ">i2"),
-)
+_RANKED_FIELDS = (*_FIELDS[:1], *_FIELDS[2:7], ("first", ">i8"), ("second", ">i8"), ("order", ">i2"))
+_TIERS = """SELECT listed.id::bigint, tier.rank
+    FROM jsonb_array_elements(a.ranking) WITH ORDINALITY AS tier (ids, rank),
+        jsonb_array_elements_text(tier.ids) AS listed (id)"""
 # Every two responses in both orders, so that the result does not depend on which of them was imported first.
 _RANKED = f"""
 SELECT string_agg(pairs, ''::bytea) FROM unnest(%s::bigint[]) AS chosen (id) CROSS JOIN LATERAL (
@@ -76,14 +67,8 @@ SELECT string_agg(pairs, ''::bytea) FROM unnest(%s::bigint[]) AS chosen (id) CRO
     JOIN annotator_assignment s ON s.task_id = t.id AND s.counts
     JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current AND a.ranking IS NOT NULL
     LEFT JOIN annotator_consensus c ON c.task_id = t.id
-    CROSS JOIN LATERAL (
-        SELECT listed.id::bigint, tier.rank FROM jsonb_array_elements(a.ranking) WITH ORDINALITY AS tier (ids, rank),
-            jsonb_array_elements_text(tier.ids) AS listed (id)
-    ) one
-    CROSS JOIN LATERAL (
-        SELECT listed.id::bigint, tier.rank FROM jsonb_array_elements(a.ranking) WITH ORDINALITY AS tier (ids, rank),
-            jsonb_array_elements_text(tier.ids) AS listed (id)
-    ) other
+    CROSS JOIN LATERAL ({_TIERS}) one
+    CROSS JOIN LATERAL ({_TIERS}) other
     WHERE t.id = chosen.id AND t.state IN ('open', 'complete') AND one.id <> other.id
     OFFSET 0
 ) AS packed
@@ -116,7 +101,9 @@ def read(tasks: Sequence[int], columns: Columns) -> Records:
     # lexsort takes its last key first. What the annotation says decides between submissions of one moment, as it does
     # for the consensus, so that the same ratings are always the first three.
     records = records[np.lexsort((annotation, content, submitted, records["response"], records["task"]))]
-    records["flags"] |= np.where(_place(records) < 3, Flag.FIRST_THREE, 0).astype(np.uint8)
+    samples = Samples.from_records(records)
+    place = np.arange(len(records)) - samples.start[samples.number]
+    records["flags"] |= np.where(place < 3, Flag.FIRST_THREE, 0).astype(np.uint8)
     return records
 
 
@@ -192,14 +179,6 @@ def _segments(tasks: Sequence[int], columns: Columns) -> tuple[Records, Records]
     return rows, records
 
 
-def _place(records: Records) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Returns the place of each record in its sample, counted from 0."""
-    place = np.arange(len(records))
-    first = np.ones(len(records), bool)
-    first[1:] = (records["task"][1:] != records["task"][:-1]) | (records["response"][1:] != records["response"][:-1])
-    return place - np.maximum.accumulate(np.where(first, place, 0))
-
-
 # Segments ----------------------------------------------------------------------------------------------------
 
 
@@ -249,14 +228,9 @@ def _of_response(rows: Sequence[Sequence[Any]], aspects: Sequence[str]) -> Itera
         stored = ranges(json.loads(rows[0][-1] or "[]"))
         common = finest_common_cut([stored, *(ranges(json.loads(cut)) for *_, cut, _segments in rows if cut)])
     for task, response, annotation, annotator, submitted, content, kept, rated_by, scores, cut, _segments in rows:
-        places = [rated_by.index(aspect) if aspect in rated_by else None for aspect in aspects]
-        values = [[_value(row, place) for place in places] for row in json.loads(scores)]
+        named = [dict(zip(rated_by, row, strict=True)) for row in json.loads(scores)]
+        values = [[-1 if row.get(aspect) is None else row[aspect] for aspect in aspects] for row in named]
         if common:
             values = list(carried(values, ranges(json.loads(cut)) if cut else stored, onto=common))
         table = np.array(values, np.int8).reshape(-1, len(aspects))
         yield SegmentRatings(task, response, annotation, annotator, submitted, content, kept, table)
-
-
-def _value(row: Sequence[int | None], place: int | None) -> int:
-    score = None if place is None else row[place]
-    return -1 if score is None else score

@@ -195,7 +195,7 @@ def _key(columns: Columns, *, selection: Ints | int, column: Ints, ratings: Ints
 
 
 @dataclass(frozen=True)
-class _Samples:
+class Samples:
     """The samples of sorted records: where each starts and its size, and the number of each record's sample."""
 
     start: Ints
@@ -203,7 +203,7 @@ class _Samples:
     number: Ints
 
     @classmethod
-    def from_records(cls, records: Records) -> "_Samples":
+    def from_records(cls, records: Records) -> "Samples":
         task, response = records["task"], records["response"]
         first = np.ones(len(records), bool)
         first[1:] = (task[1:] != task[:-1]) | (response[1:] != response[:-1])
@@ -217,10 +217,9 @@ class _Samples:
         most = int(self.size.max())
         # A step pairs each record with the one that stands so far behind it: as many steps as the largest sample has
         # records, instead of a loop over samples.
-        step_pairs = [(place[remaining > step], place[remaining > step] + step) for step in range(1, most)] or [
-            (_NONE, _NONE)
-        ]
-        return np.concatenate([first for first, _ in step_pairs]), np.concatenate([second for _, second in step_pairs])
+        firsts = [place[remaining > step] for step in range(1, most)]
+        seconds = [first + step for step, first in enumerate(firsts, start=1)]
+        return np.concatenate([_NONE, *firsts]), np.concatenate([_NONE, *seconds])
 
 
 @dataclass(frozen=True)
@@ -231,9 +230,12 @@ class _RatingPairs:
     selection: Ints
     key: Ints
 
+    def __getitem__(self, pairs: NDArray[np.bool_]) -> "_RatingPairs":
+        return _RatingPairs(self.place[pairs], self.selection[pairs], self.key[pairs])
+
     @classmethod
     def from_records(cls, records: Records, columns: Columns) -> "_RatingPairs":
-        samples = _Samples.from_records(records)
+        samples = Samples.from_records(records)
         first, second = samples.pairs()
         values = records["values"].astype(np.int64)
         flags = records["flags"]
@@ -256,11 +258,6 @@ class _RatingPairs:
         """Counts the pairs; `owner` holds the owner of each record."""
         return added(Counts(owner[self.place], self.key, np.ones(len(self.key), np.int64)))
 
-    def in_all(self) -> "_RatingPairs":
-        """Returns the pairs of the selection that leaves nobody out."""
-        chosen = self.selection == _ALL
-        return _RatingPairs(self.place[chosen], self.selection[chosen], self.key[chosen])
-
 
 def tallied(records: Records, columns: Columns) -> dict[Kind, Counts]:
     """Returns the counts of every kind, from records that are sorted by task and response.
@@ -270,7 +267,7 @@ def tallied(records: Records, columns: Columns) -> dict[Kind, Counts]:
     if not len(records):
         return {kind: none() for kind in Kind}
     rating_pairs = _RatingPairs.from_records(records, columns)
-    samples = _Samples.from_records(records)
+    samples = Samples.from_records(records)
     buckets = rating_pairs.counted(bucket_of(records["task"]))
     week = np.maximum.reduceat(records["week"].astype(np.int64), samples.start)[samples.number]
     pairs = _of_pairs(records, columns, samples)
@@ -279,7 +276,7 @@ def tallied(records: Records, columns: Columns) -> dict[Kind, Counts]:
     return {
         Kind.PROJECT: buckets.of(0),
         Kind.BUCKET: buckets,
-        Kind.WEEK: rating_pairs.in_all().counted(week),
+        Kind.WEEK: rating_pairs[rating_pairs.selection == _ALL].counted(week),
         Kind.PAIR: pairs,
         Kind.RATER: added(*_of_raters(pairs, columns), _once(records["annotator"][shared].astype(np.int64), SHARED)),
     }
@@ -287,14 +284,12 @@ def tallied(records: Records, columns: Columns) -> dict[Kind, Counts]:
 
 def tallied_by_task(records: Records, columns: Columns) -> Counts:
     """Returns the counts of samples, of which each task owns its own."""
-    return (
-        _RatingPairs.from_records(records, columns).counted(records["task"].astype(np.int64))
-        if len(records)
-        else none()
-    )
+    if not len(records):
+        return none()
+    return _RatingPairs.from_records(records, columns).counted(records["task"].astype(np.int64))
 
 
-def _of_pairs(records: Records, columns: Columns, samples: _Samples) -> Counts:
+def _of_pairs(records: Records, columns: Columns, samples: Samples) -> Counts:
     """Counts, for every two raters, which ratings they gave to the same samples, and how many responses they share."""
     one, other = samples.pairs()
     annotator = records["annotator"].astype(np.int64)

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
-from annotator.agreement import as_json, report
+from annotator.agreement.reports import as_json, report
 from annotator.db.clock import database_now
 
 

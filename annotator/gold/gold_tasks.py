@@ -6,7 +6,7 @@ from datetime import datetime
 from django.db import transaction
 
 from annotator import audit
-from annotator.agreement.two_rater_kappa import AgainstExperts, against_experts
+from annotator.agreement.measures import AgainstExperts, against_experts
 from annotator.gold.answers import EXPERTS, beside_experts
 from annotator.models import Annotation, Assignment, Gold, Membership, PauseReason, Project, Rating, Role, Task, User
 

@@ -9,7 +9,7 @@ from django.db.models import JSONField, Value
 from django.utils.translation import gettext as _
 
 from annotator import audit
-from annotator.agreement.two_rater_kappa import AgainstExperts, against_experts
+from annotator.agreement.measures import AgainstExperts, against_experts
 from annotator.annotation.drafts import check_draft
 from annotator.assignment import Entitlement
 from annotator.gold.answers import EXPERTS, beside_experts

@@ -22,7 +22,6 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -39,22 +38,15 @@ CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")
 
 
-@dataclass(frozen=True)
-class Size:
-    """What the packages of one file of the lock take, in megabytes, on Linux x86_64."""
-
-    fetched: int
-    unpacked: int
-
-
+# What the packages of one file of the lock take on Linux x86_64: megabytes to be fetched, and unpacked.
 SIZES = {
-    "installer": Size(18, 40),
-    "web": Size(114, 370),
-    "embedded": Size(27, 73),
-    "learning": Size(122, 230),
-    "torch-cpu": Size(192, 699),
-    "torch-pypi": Size(2_730, 4_700),
-    "dev": Size(139, 432),
+    "installer": (18, 40),
+    "web": (114, 370),
+    "embedded": (27, 73),
+    "learning": (122, 230),
+    "torch-cpu": (192, 699),
+    "torch-pypi": (2_730, 4_700),
+    "dev": (139, 432),
 }
 
 # pip's settings, and those of uv that say the same.
@@ -71,6 +63,22 @@ UV_SETTINGS = {
     "client-cert": "SSL_CLIENT_CERT",
 }
 
+EVERYTHING = {"embedded", "learning", "dev"}
+IN_THE_VENV = {
+    "check": (
+        "ruff check .",
+        "ruff format --check .",
+        "mypy",
+        "python -m annotator.launch.embedded python manage.py makemigrations --check --dry-run",
+        "python -m sphinx -q --fail-on-warning --keep-going docs build/docs",
+        "python -m annotator.launch.lock --check",
+    ),
+    "lock": ("python -m annotator.launch.lock",),
+    "format": ("ruff check --fix .", "ruff format ."),
+    "messages": ("python -m annotator.launch.translations",),
+    "vendor": ("python -m annotator.launch.vendor",),
+}
+
 # The first one is Chromium without windows, and does a page in a third of the time.
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 # A worker of the tests takes a gigabyte with its browser and its servers.
@@ -83,20 +91,14 @@ class Refused(Exception):
 
 def main(words: Sequence[str]) -> int:
     command, *arguments = words or ["run"]
-    commands = {
-        "run": run,
-        "test": test,
-        "test-readers": test_readers,
-        "check": check,
-        "lock": lock,
-        "format": format_code,
-        "messages": messages,
-        "vendor": vendor,
-        "bench": bench,
-    }
-    if command not in commands:
-        raise Refused(f"install.py knows {', '.join(commands)}, not {command!r}.")
-    return commands[command](arguments)
+    acts = {"run": run, "test": test, "test-readers": test_readers, "bench": bench}
+    if command in acts:
+        return acts[command](arguments)
+    if command not in IN_THE_VENV:
+        raise Refused(f"install.py knows {', '.join([*acts, *IN_THE_VENV])}, not {command!r}.")
+    install(EVERYTHING)
+    *others, last = [line.split() for line in IN_THE_VENV[command]]
+    return inside([*others, [*last, *arguments]])
 
 
 def run(_arguments: Sequence[str]) -> int:
@@ -114,63 +116,25 @@ def run(_arguments: Sequence[str]) -> int:
 
 
 def test(arguments: Sequence[str]) -> int:
-    install({"embedded", "learning", "dev"})
+    install(EVERYTHING)
     install_browser()
-    return inside([["python", "-m", "pytest", *(arguments or side_by_side())]])
+    # One worker more than there are cores, as a test also waits.
+    workers = min((os.cpu_count() or 1) + 1, MOST_WORKERS)
+    side_by_side = [f"--numprocesses={workers}", "--dist=loadgroup", "--no-loadscope-reorder"]
+    return inside([["python", "-m", "pytest", *(arguments or side_by_side)]])
 
 
 def test_readers(arguments: Sequence[str]) -> int:
     """What other software reads of ours, in environments of its own, and real data where SHARED_DATA names them."""
-    install({"embedded", "learning", "dev"})
+    install(EVERYTHING)
     os.environ.setdefault("READERS", str(ROOT / "var" / "readers"))
     os.environ.setdefault("DATASETS", "1")
     return inside([["python", "-m", "pytest", "-m", "readers", *arguments]])
 
 
-def side_by_side() -> list[str]:
-    """All of the tests by several workers: one more than there are cores, as a test also waits."""
-    workers = min((os.cpu_count() or 1) + 1, MOST_WORKERS)
-    return [f"--numprocesses={workers}", "--dist=loadgroup", "--no-loadscope-reorder"]
-
-
-def check(_arguments: Sequence[str]) -> int:
-    install({"embedded", "learning", "dev"})
-    migrations = ["python", "manage.py", "makemigrations", "--check", "--dry-run"]
-    return inside(
-        [
-            ["ruff", "check", "."],
-            ["ruff", "format", "--check", "."],
-            ["mypy"],
-            ["python", "-m", "annotator.launch.embedded", *migrations],
-            ["python", "-m", "sphinx", "-q", "--fail-on-warning", "--keep-going", "docs", "build/docs"],
-            ["python", "-m", "annotator.launch.lock", "--check"],
-        ]
-    )
-
-
-def lock(arguments: Sequence[str]) -> int:
-    install({"embedded", "learning", "dev"})
-    return inside([["python", "-m", "annotator.launch.lock", *arguments]])
-
-
-def format_code(_arguments: Sequence[str]) -> int:
-    install({"embedded", "learning", "dev"})
-    return inside([["ruff", "check", "--fix", "."], ["ruff", "format", "."]])
-
-
-def messages(_arguments: Sequence[str]) -> int:
-    install({"embedded", "learning", "dev"})
-    return inside([["python", "-m", "annotator.launch.translations"]])
-
-
-def vendor(_arguments: Sequence[str]) -> int:
-    install({"embedded", "learning", "dev"})
-    return inside([["python", "-m", "annotator.launch.vendor"]])
-
-
 def bench(arguments: Sequence[str]) -> int:
     """A benchmark by its name with arguments of its own, or every one that needs no other product."""
-    install({"embedded", "learning", "dev"})
+    install(EVERYTHING)
     every = sorted(file.stem.removeprefix("bench_") for file in (ROOT / "benchmarks").glob("bench_*.py"))
     names = arguments[:1] or [name for name in every if name != "peers"]
     return inside([["python", "-m", f"benchmarks.bench_{name}", *arguments[1:]] for name in names])
@@ -239,7 +203,11 @@ def check_space(folder: Path, needed: int) -> None:
 def install(extras: set[str]) -> None:
     """Brings `.venv` to the locked packages, unless its stamp, written last, says that it is there already."""
     with VENV.with_name(f"{VENV.name}.lock").open("a") as lock:
-        wait_for(lock)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("Waiting for another installation to end ...", flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
         stamp = read_stamp()
         extras = extras | set(stamp.get("extras", ()))
         if stamp.get("state") == state(extras, stamp.get("torch", "")):
@@ -276,7 +244,8 @@ def files(extras: Iterable[str], torch: str) -> list[str]:
 def state(extras: Iterable[str], torch: str) -> list[object]:
     """What is installed, for what, and what of it is there: of the same state is what needs no installation."""
     locked = b"".join((REQUIREMENTS / f"{name}.txt").read_bytes() for name in files(extras, torch))
-    return [hashlib.sha256(locked).hexdigest(), list(sys.version_info[:2]), has_nvidia_driver(), distributions()]
+    there = sorted(folder.name for folder in VENV.glob("lib/python3.*/site-packages/*.dist-info"))
+    return [hashlib.sha256(locked).hexdigest(), list(sys.version_info[:2]), has_nvidia_driver(), there]
 
 
 def torch_build(lock: TextIO) -> tuple[str, list[str]]:
@@ -286,12 +255,11 @@ def torch_build(lock: TextIO) -> tuple[str, list[str]]:
     if has_nvidia_driver():
         print("torch: the CUDA build, as this machine has an NVIDIA driver.", flush=True)
         return "torch-pypi", []
-    if offered("torch-cpu", [], lock):
-        print("torch: the CPU build of the package index that pip is set to, as there is no NVIDIA driver.", flush=True)
-        return "torch-cpu", []
-    if offered("torch-cpu", ["--torch-backend", "cpu"], lock):
-        print(f"torch: the CPU build of {CPU_INDEX}, as there is no NVIDIA driver.", flush=True)
-        return "torch-cpu", ["--torch-backend", "cpu"]
+    own = ["--torch-backend", "cpu"]
+    for options, place in (([], "the package index that pip is set to"), (own, CPU_INDEX)):
+        if offered("torch-cpu", options, lock):
+            print(f"torch: the CPU build of {place}, as there is no NVIDIA driver.", flush=True)
+            return "torch-cpu", options
     print(f"torch: the CUDA build, which works without a GPU as well: {CPU_INDEX} has no other that we can reach.")
     return "torch-pypi", []
 
@@ -304,14 +272,13 @@ def offered(name: str, options: Sequence[str], lock: TextIO) -> bool:
     """Whether an index has a package of this file for this machine. Fetches nothing but what it says of it."""
     command = ["install", "--dry-run", "--no-deps", "--require-hashes", "--quiet", *options]
     patience = {"UV_HTTP_TIMEOUT": "10", "UV_HTTP_RETRIES": "1"}
-    said: list[str] = []
-    return not uv([*command, "--requirements", str(REQUIREMENTS / f"{name}.txt")], lock, patience, tell=said.append)
+    return not uv([*command, "--requirements", str(REQUIREMENTS / f"{name}.txt")], lock, patience, tell=lambda _: None)
 
 
 def announce(names: Sequence[str]) -> None:
     """Says what is about to be fetched. Raises Refused where there is no room for it."""
-    fetched = sum(SIZES[name].fetched for name in names) * MEGABYTE
-    unpacked = sum(SIZES[name].unpacked for name in names) * MEGABYTE + RUN_BYTES
+    fetched, unpacked = (sum(SIZES[name][place] for name in names) * MEGABYTE for place in (0, 1))
+    unpacked += RUN_BYTES
     if names:
         what = f"{', '.join(names)}: at most {size(fetched)} to be fetched, {size(unpacked)} of disk in {VENV}"
         print(f"Installing and compiling the packages of {what}. This takes a minute or two ...", flush=True)
@@ -355,12 +322,10 @@ def uv(
 
 def uv_environment() -> dict[str, str]:
     """uv reads no settings of pip's. Here they are, as its own, unless it has such a one already."""
-    asked = subprocess.run(
-        [venv_program("python"), "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
-    )
+    _, configuration = quietly([venv_program("python"), "-m", "pip", "config", "list"])
     # Every index counts alike, as with pip; the hashes say which file it has to be.
     settings = {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_PYTHON_DOWNLOADS": "never"}
-    return {**settings, **uv_settings(asked.stdout), **os.environ}
+    return {**settings, **uv_settings(configuration), **os.environ}
 
 
 def uv_settings(pip_configuration: str) -> dict[str, str]:
@@ -375,67 +340,39 @@ def uv_settings(pip_configuration: str) -> dict[str, str]:
     return settings
 
 
-def site_packages() -> Path:
-    return next((VENV / "lib").glob("python3.*/site-packages"), VENV / "lib")
-
-
-def distributions() -> list[str]:
-    return sorted(folder.name for folder in site_packages().glob("*.dist-info"))
-
-
 def works() -> bool:
     """Whether `.venv` has this Python, pip and uv."""
     ours = f"import sys, pip; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"
     try:
-        for command in (["python", "-c", ours], ["uv", "--version"]):
-            subprocess.run([venv_program(command[0]), *command[1:]], capture_output=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
+        asked = ([venv_program("python"), "-c", ours], [venv_program("uv"), "--version"])
+        return not any(quietly(command)[0] for command in asked)
+    except OSError:
         return False
-    return True
 
 
 def make_venv(lock: TextIO) -> None:
     """An environment that has nothing but pip, and what installs the rest."""
     print(f"Making {VENV} ...", flush=True)
     shutil.rmtree(VENV, ignore_errors=True)
-    made = subprocess.run(
-        [sys.executable, "-m", "venv", str(VENV)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    if not made.returncode:
-        install_uv(lock)
-        return
-    if os.strerror(errno.ENOSPC) in made.stdout:
+    code, said = quietly([sys.executable, "-m", "venv", str(VENV)])
+    if os.strerror(errno.ENOSPC) in said and code:
         raise Refused(f"The disk is full: there is no room for {VENV}.")
-    if "ensurepip" in made.stdout:
-        raise Refused(
-            "This Python cannot make a virtual environment: install its venv package (apt install python3-venv)."
-        )
-    raise Refused(f"This Python cannot make a virtual environment: {last_line(made.stdout)}")
-
-
-def wait_for(lock: TextIO) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        print("Waiting for another installation to end ...", flush=True)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-
-
-def install_uv(lock: TextIO) -> None:
+    if code:
+        why = "install its venv package (apt install python3-venv)." if "ensurepip" in said else last_line(said)
+        raise Refused(f"This Python cannot make a virtual environment: {why}")
     command = [venv_program("python"), "-m", "pip", "install", "--disable-pip-version-check", "--no-deps"]
     command += ["--require-hashes", "--requirement", str(REQUIREMENTS / "installer.txt")]
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, pass_fds=[lock.fileno()], check=False
-    )
-    if done.returncode:
-        errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR:")]
-        raise Refused(
-            f"pip could not install uv, which installs the rest: {errors[0] if errors else last_line(done.stderr)}"
-        )
+    code, said = quietly(command, pass_fds=[lock.fileno()])
+    if code:
+        error = next((line for line in said.splitlines() if line.startswith("ERROR:")), last_line(said))
+        raise Refused(f"pip could not install uv, which installs the rest: {error}")
+
+
+def quietly(command: Sequence[str], **options: Any) -> tuple[int, str]:
+    """The command's exit code and what it has said, errors too."""
+    streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    done = subprocess.run(command, text=True, check=False, **streams, **options)
+    return done.returncode, done.stdout
 
 
 def last_line(output: str) -> str:
@@ -460,17 +397,10 @@ def apt_install(package: str) -> str:
         return "This takes apt-get and root."
     print(f"Installing {package} for the browser tests ...", flush=True)
     for words in (["update"], ["install", "-y", "--no-install-recommends", package, "fonts-dejavu-core"]):
-        done = subprocess.run(
-            ["apt-get", "-q", "-o", "Acquire::http::Timeout=20", *words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
-            check=False,
-        )
-        if done.returncode:
-            return f"apt-get said: {last_line(done.stdout)}"
+        command = ["apt-get", "-q", "-o", "Acquire::http::Timeout=20", *words]
+        code, said = quietly(command, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
+        if code:
+            return f"apt-get said: {last_line(said)}"
     return ""
 
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -26,6 +26,7 @@ FILES = ("installer", "web", "embedded", "learning", "hub", "dev")
 """`installer` is uv, `web` the project with the extra `server`; the others are extras."""
 TORCH = ("torch-pypi", "torch-cpu")
 """Either of these, beside `learning`. Both have the same torch: one with CUDA (without it on macOS), one without."""
+LOCKED = [FOLDER / f"{name}.txt" for name in (*FILES, TORCH[0])]
 CUDA = ("cuda-", "nvidia-", "triton")
 """What only torch's CUDA build asks for."""
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
@@ -51,7 +52,8 @@ def main(words: Sequence[str]) -> int:
 
 # Writing ---------------------------------------------------------------------------------------------------
 def write(*, upgrade: bool) -> None:
-    preferred = {} if upgrade else pins()
+    present = "".join(file.read_text() for file in LOCKED if file.exists())
+    preferred = {} if upgrade else {name: version_of(block) for name, block in blocks(present).items()}
     options = ["--all-extras", "--generate-hashes"]
     locked = blocks(without_common_marker(compiled(options, preferred=preferred)))
     # One resolution for all files; what follows only asks which file needs which of these packages. Resolved one by
@@ -65,9 +67,9 @@ def write(*, upgrade: bool) -> None:
         taken |= names
         # Apart from `learning`, as a machine without an NVIDIA driver installs torch-cpu.txt in its place.
         cuda = {name for name in names if name == "torch" or name.startswith(CUDA)}
-        if cuda:
-            write_file("torch-pypi", [locked[name] for name in sorted(cuda)])
-        write_file(file, [locked[name] for name in sorted(names - cuda)])
+        for part, chosen in (("torch-pypi", cuda), (file, names - cuda)):
+            if chosen or part == file:
+                (FOLDER / f"{part}.txt").write_text(HEADER + "".join(locked[name] for name in sorted(chosen)))
     write_cpu_torch(versions["torch"])
 
 
@@ -91,10 +93,6 @@ def write_cpu_torch(version: str) -> None:
     file.write_text(comment + blocks(resolved)["torch"])
 
 
-def write_file(name: str, lines: Iterable[str]) -> None:
-    (FOLDER / f"{name}.txt").write_text(HEADER + "".join(lines))
-
-
 def compiled(
     options: Sequence[str],
     *,
@@ -109,8 +107,8 @@ def compiled(
     with tempfile.TemporaryDirectory() as folder:
         # uv takes the pins in its output file as preferences.
         output, constraint = Path(folder, "output.txt"), Path(folder, "constraints.txt")
-        output.write_text(listed(preferred or {}))
-        constraint.write_text(listed(constraints or {}))
+        for file, versions in ((output, preferred), (constraint, constraints)):
+            file.write_text("".join(f"{name}=={version}\n" for name, version in (versions or {}).items()))
         command = ["uv", "pip", "compile", "-" if requirement else "pyproject.toml", "--universal", "--no-header"]
         command += ["--python-version", OLDEST_PYTHON, "--no-annotate", "--only-binary", ":all:"]
         command += ["--output-file", str(output), "--constraints", str(constraint), "--quiet", *options]
@@ -125,17 +123,6 @@ def run_uv(command: Sequence[str], *, text: str = "") -> None:
     )
     if done.returncode:
         raise LockFailed(done.stderr.strip())
-
-
-def listed(versions: dict[str, str]) -> str:
-    return "".join(f"{name}=={version}\n" for name, version in versions.items())
-
-
-def pins() -> dict[str, str]:
-    """Returns the version of each package in the present lock."""
-    files = [FOLDER / f"{name}.txt" for name in (*FILES, TORCH[0])]
-    text = "".join(file.read_text() for file in files if file.exists())
-    return {name: version_of(block) for name, block in blocks(text).items()}
 
 
 def blocks(text: str) -> dict[str, str]:
@@ -188,11 +175,10 @@ def check_wheels(platform: str, python: str) -> None:
     Raises:
         LockFailed: a package has no wheel for this platform and Python.
     """
-    files = [FOLDER / f"{name}.txt" for name in (*FILES, TORCH[0])]
     with tempfile.TemporaryDirectory() as empty:
         command = ["uv", "pip", "install", "--dry-run", "--no-deps", "--require-hashes", "--only-binary", ":all:"]
         command += ["--target", empty, "--python-platform", platform, "--python-version", python]
-        command += [word for file in files for word in ("--requirements", str(file))]
+        command += [word for file in LOCKED for word in ("--requirements", str(file))]
         try:
             run_uv(command)
         except LockFailed as failure:

@@ -17,7 +17,7 @@ from django.db import connection
 from django.db.models import Count, Sum, prefetch_related_objects
 from django.utils.timezone import localdate
 
-from annotator import agreement
+from annotator.agreement import reports
 from annotator.background import messages
 from annotator.db.statements import Statement
 from annotator.models import Import, Project, ProjectFigures, Tally, Task
@@ -281,7 +281,7 @@ def _pearson(one: Any, other: Any) -> float | None:
 
 
 def _of_agreement(project: Project, *, now: datetime) -> dict[str, Any]:
-    kappas, weeks = agreement.trend(project, now=now)
+    kappas, weeks = reports.trend(project, now=now)
     return {
         "kappas": {
             selection: {key: estimate.kappa for key, estimate in by_attribute.items()}

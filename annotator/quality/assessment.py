@@ -1,5 +1,7 @@
 """Measures the work of a project's annotators and stores the results, which are for people to judge."""
 
+import subprocess
+import sys
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from math import ceil
@@ -7,10 +9,11 @@ from statistics import fmean
 from typing import Protocol
 
 import numpy as np
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, Max, OuterRef, Sum
 
-from annotator import agreement
+from annotator.agreement import reports
 from annotator.background import failures
 from annotator.db import locks
 from annotator.models import AgreementState, Annotation, Project, RaterQuality, Rating, Tally, Task
@@ -59,7 +62,7 @@ def _lengths(project: Project, work: AnnotationArrays) -> dict[int, int]:
 
 def _with_others(project: Project, now: datetime) -> dict[int, WithOthers]:
     agreements = {}
-    for rater in agreement.report(project, now=now).annotators:
+    for rater in reports.report(project, now=now).annotators:
         kappas = [kappa for kappa in rater.kappa.values() if kappa is not None]
         agreements[rater.annotator.pk] = WithOthers(fmean(kappas) if kappas else None, rater.shared)
     return agreements
@@ -124,3 +127,44 @@ def since(project: Project) -> int:
 
 def _rated(project: Project) -> int:
     return Tally.objects.filter(project=project).aggregate(n=Sum("done"))["n"] or 0
+
+
+PATIENCE_SECONDS = 600
+
+
+class AssessmentFailed(Exception):
+    """The process that assesses a project's annotators failed; the message is the last line that it wrote."""
+
+
+def assess_apart(project: Project, *, now: datetime) -> int:
+    """Assesses the project in a process of its own; returns for how many annotators there are results.
+
+    `now` is not used: the process reads the time itself, a little later. While one process assesses the project no
+    other is started, because those that come after a slow one would pile up behind it.
+
+    Raises:
+        AssessmentFailed: the process failed, or took longer than PATIENCE_SECONDS.
+    """
+    # The slug comes after "--", as it may begin with a hyphen and would be read as an option.
+    command = [sys.executable, "manage.py", "quality", "--background", "--", project.slug]
+    with locks.session_lock("quality apart", project.pk) as is_alone:
+        if not is_alone:
+            return 0
+        try:
+            ended = subprocess.run(
+                command,
+                cwd=settings.BASE_DIR,
+                stdin=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                check=False,
+                timeout=PATIENCE_SECONDS,
+            )
+        except subprocess.TimeoutExpired as late:
+            raise AssessmentFailed(f"it took longer than {PATIENCE_SECONDS} s") from late
+        sys.stderr.write(ended.stderr)
+        if ended.returncode:
+            lines = ended.stderr.strip().splitlines()
+            raise AssessmentFailed(lines[-1] if lines else f"it ended with code {ended.returncode}")
+        return project.rater_qualities.count()

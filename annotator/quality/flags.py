@@ -71,10 +71,13 @@ class Measured:
 
 def flagged(everybody: Sequence[Measured]) -> list[list[Flag]]:
     """Returns the flags of each of a project's annotators, in their order."""
-    kappas, slopes = (
-        [person.measures["kappa"] for person in everybody],
-        [_slope(person.measures) for person in everybody],
-    )
+    kappas = [person.measures["kappa"] for person in everybody]
+    slopes = [
+        person.measures["accord"]["slope"]
+        if person.measures.get("accord") and person.measures["ratings"] >= FEWEST
+        else None
+        for person in everybody
+    ]
     scatters = [_scatter(person.measures) for person in everybody]
     sided = stand_out([_chance_of_side(person.measures["position"]) for person in everybody], rate=SIDES_WRONG)
     # Bonferroni: the more annotators are tested, the more would be flagged by accident.
@@ -106,11 +109,6 @@ def _usual(values: Sequence[float | None], place: int) -> float | None:
     """Returns the median of the others' values, which a few bad raters do not move."""
     others = [value for other, value in enumerate(values) if other != place and value is not None]
     return median(others) if others else None
-
-
-def _slope(measures: Mapping[str, Any]) -> float | None:
-    accord = measures.get("accord")
-    return accord["slope"] if accord and measures["ratings"] >= FEWEST else None
 
 
 def _scatter(measures: Mapping[str, Any]) -> float | None:
@@ -161,15 +159,10 @@ def _disagreeing(measures: Mapping[str, Any], usual: float | None, usual_slope: 
     if kappa is None or shared < FEWEST or usual is None:
         return
     is_low = kappa < LOW_KAPPA and kappa <= usual - KAPPA_BELOW
-    if is_low or (kappa < AT_CHANCE * usual and _is_near_chance(measures, usual_slope)):
-        yield Kind.DISAGREEING, {"kappa": kappa, "usual": usual, "shared": shared}
-
-
-def _is_near_chance(measures: Mapping[str, Any], usual: float | None) -> bool:
     accord = measures.get("accord")
-    if not accord or not usual:
-        return False
-    return bool(accord["slope"] + ERRORS * accord["error"] < AT_CHANCE * usual)
+    is_near_chance = accord and usual_slope and accord["slope"] + ERRORS * accord["error"] < AT_CHANCE * usual_slope
+    if is_low or (kappa < AT_CHANCE * usual and is_near_chance):
+        yield Kind.DISAGREEING, {"kappa": kappa, "usual": usual, "shared": shared}
 
 
 def _leaning(measures: Mapping[str, Any]) -> Found:
@@ -206,18 +199,18 @@ def at_least(successes: int, tries: int, probability: float) -> float:
     if not 0 < probability < 1:
         return float(probability >= 1)
     # Rounding may lift a sum of nearly all chances above 1.
-    return min(1.0, fsum(_chance(number, tries, probability) for number in range(successes, tries + 1)))
+    # By logarithms: the factorials of some hundreds of tries are beyond a float.
+    yes, no = log(probability), log(1 - probability)
+    chances = (
+        exp(lgamma(tries + 1) - lgamma(n + 1) - lgamma(tries - n + 1) + n * yes + (tries - n) * no)
+        for n in range(successes, tries + 1)
+    )
+    return min(1.0, fsum(chances))
 
 
 def two_sided(heads: int, flips: int) -> float:
     """Returns the p-value of the exact sign test: the chance that a fair coin falls at least so unevenly."""
     return min(1.0, 2 * at_least(max(heads, flips - heads), flips, 0.5))
-
-
-def _chance(successes: int, tries: int, probability: float) -> float:
-    # By logarithms: the factorials of some hundreds of tries are beyond a float.
-    ways = lgamma(tries + 1) - lgamma(successes + 1) - lgamma(tries - successes + 1)
-    return exp(ways + successes * log(probability) + (tries - successes) * log(1 - probability))
 
 
 def stand_out(chances: Sequence[float], *, rate: float) -> list[bool]:

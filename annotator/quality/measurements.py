@@ -1,6 +1,6 @@
 """Computes each annotator's measures from their work: these are stored and shown, and flags are raised by them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,15 +40,13 @@ def measured(
         _accord(work, model),
         _drift(work, model),
     ]
-    by_annotator = []
-    for own_parts in zip(*parts, strict=True):
-        measures: dict[str, Any] = {}
-        examples: dict[Kind, Sequence[int]] = {}
-        for part in own_parts:
-            measures |= part.measures
-            examples |= part.examples
-        by_annotator.append(Measured(measures, examples))
-    return by_annotator
+    return [
+        Measured(
+            {name: measure for part in own for name, measure in part.measures.items()},
+            {kind: tasks for part in own for kind, tasks in part.examples.items()},
+        )
+        for own in zip(*parts, strict=True)
+    ]
 
 
 def _tasks(work: AnnotationArrays, with_others: Mapping[int, WithOthers]) -> list[Measured]:
@@ -189,38 +187,23 @@ def _of_attribute(work: AnnotationArrays, column: int) -> tuple[Effects, Array]:
 def _of_model(work: AnnotationArrays, model: _Model) -> list[Measured]:
     furthest = _most(work, model.distance)
     most_off = _most(work, np.abs(model.surprise))
-    return [
-        Measured(
-            {
-                "ratings": max((int(effect.ratings[place]) for effect in model.effects.values()), default=0),
-                "leaning": {key: _leaning(effect, place) for key, effect in model.effects.items()},
-                "scatter": {key: _scatter(effect, place) for key, effect in model.effects.items()},
-            },
-            {
-                Kind.DISAGREEING: furthest[place],
-                Kind.LEANING: furthest[place],
-                Kind.SCATTERING: most_off[place],
-            },
-        )
-        for place in range(len(work.annotators))
-    ]
-
-
-def _leaning(effects: Effects, place: int) -> dict[str, float | None] | None:
-    if not effects.ratings[place]:
-        return None
-    return {"levels": _number(effects.leaning[place]), "error": _number(effects.error[place])}
-
-
-def _scatter(effects: Effects, place: int) -> dict[str, float | None] | None:
-    if not effects.ratings[place]:
-        return None
-    return {
-        "levels": _number(effects.scatter[place]),
-        "usual": _number(effects.usual_scatter),
-        "stretch": _number(effects.stretch[place]),
-        "reliability": _number(effects.reliability[place]),
-    }
+    by_annotator = []
+    for place in range(len(work.annotators)):
+        leaning: dict[str, Any] = dict.fromkeys(model.effects)
+        scatter: dict[str, Any] = dict.fromkeys(model.effects)
+        for key, effect in model.effects.items():
+            if effect.ratings[place]:
+                leaning[key] = {"levels": _number(effect.leaning[place]), "error": _number(effect.error[place])}
+                scatter[key] = {
+                    "levels": _number(effect.scatter[place]),
+                    "usual": _number(effect.usual_scatter),
+                    "stretch": _number(effect.stretch[place]),
+                    "reliability": _number(effect.reliability[place]),
+                }
+        ratings = max((int(effect.ratings[place]) for effect in model.effects.values()), default=0)
+        examples = {Kind.DISAGREEING: furthest[place], Kind.LEANING: furthest[place], Kind.SCATTERING: most_off[place]}
+        by_annotator.append(Measured({"ratings": ratings, "leaning": leaning, "scatter": scatter}, examples))
+    return by_annotator
 
 
 def _accord(work: AnnotationArrays, model: _Model) -> list[Measured]:

@@ -10,8 +10,8 @@ from statistics import median
 
 from django.db import connection
 
-from annotator.agreement.array_parameters import array
-from annotator.agreement.two_rater_kappa import kappa_of_means
+from annotator.agreement.measures import kappa_of_means
+from annotator.db.statements import array
 from annotator.models import Annotation, Project, User
 from annotator.quality import person_work
 

@@ -8,10 +8,8 @@ import numpy as np
 from django.db import connection
 from numpy.typing import NDArray
 
-from annotator.agreement.array_parameters import array
-from annotator.agreement.intervals import FEWEST_TASKS, draws, ends_of
-from annotator.agreement.measures import known
-from annotator.agreement.two_rater_kappa import NO_VARIANCE
+from annotator.agreement.measures import FEWEST_TASKS, NO_VARIANCE, draws, ends_of, known
+from annotator.db.statements import array
 from annotator.models import Assignment, Project, User
 
 DAYS, WEEKS = 28, 26

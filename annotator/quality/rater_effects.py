@@ -89,11 +89,21 @@ class _Shared:
     begins: Ints
     ratings: Ints
 
+    @classmethod
+    def of(cls, items: Ints, raters: Ints, scores: Floats | Ints, count: int) -> "_Shared":
+        begins = np.flatnonzero(np.diff(items, prepend=items[:1] - 1))
+        number = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(items)))
+        return cls(number, raters, scores.astype(np.float64), begins, np.bincount(raters, minlength=count))
+
     def by_item(self, values: Floats) -> Floats:
         return np.add.reduceat(values, self.begins)
 
     def by_rater(self, values: Floats) -> Floats:
         return np.bincount(self.rater, values, len(self.ratings)).astype(np.float64)
+
+    def mean(self, values: Floats) -> Floats:
+        """Returns the mean of each rater's values, 0 for a rater without any."""
+        return self.by_rater(values) / np.maximum(self.ratings, 1)
 
 
 def rater_effects(items: Ints, raters: Ints, scores: Floats | Ints, *, count: int) -> Effects:
@@ -105,7 +115,7 @@ def rater_effects(items: Ints, raters: Ints, scores: Floats | Ints, *, count: in
     order = np.argsort(items, kind="stable")
     _, place, size = np.unique(items[order], return_inverse=True, return_counts=True)
     chosen = order[size[place] > 1]
-    data = _shared(items[chosen], raters[chosen], scores[chosen], count)
+    data = _Shared.of(items[chosen], raters[chosen], scores[chosen], count)
     distance, surprise = np.full((2, len(items)), np.nan)
     if not len(chosen):
         none = np.full(count, np.nan)
@@ -115,7 +125,8 @@ def rater_effects(items: Ints, raters: Ints, scores: Floats | Ints, *, count: in
     fit, steps, converged = _fitted(data)
     distance[chosen], surprise[chosen], error = _against_the_others(data, fit)
     rated = data.ratings > 0
-    varied = rated & (_variance(data) >= LEAST_VARIANCE)
+    own_variance = data.mean((data.score - data.mean(data.score)[data.rater]) ** 2)
+    varied = rated & (own_variance >= LEAST_VARIANCE)
     caused = fit.stretch**2 * fit.deserved
     return Effects(
         leaning=np.where(rated, fit.leaning, np.nan),
@@ -131,12 +142,6 @@ def rater_effects(items: Ints, raters: Ints, scores: Floats | Ints, *, count: in
         steps=steps,
         converged=converged,
     )
-
-
-def _shared(items: Ints, raters: Ints, scores: Floats | Ints, count: int) -> _Shared:
-    begins = np.flatnonzero(np.diff(items, prepend=items[:1] - 1))
-    number = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(items)))
-    return _Shared(number, raters, scores.astype(np.float64), begins, np.bincount(raters, minlength=count))
 
 
 def _fitted(data: _Shared) -> tuple[_Fit, int, bool]:
@@ -155,7 +160,7 @@ def _fitted(data: _Shared) -> tuple[_Fit, int, bool]:
 def _step(data: _Shared, fit: _Fit) -> _Fit:
     """Fits the raters to what the others make likely, then how far responses differ, given the raters."""
     likely, doubt = _by_the_others(data, fit)
-    weight = 1 / (fit.variance + fit.stretch**2 * _mean(data, doubt))[data.rater]
+    weight = 1 / (fit.variance + fit.stretch**2 * data.mean(doubt))[data.rater]
     above = data.score - fit.mean
     precision = data.by_rater(weight) + 1 / fit.leanings
     leaning = data.by_rater(weight * (above - fit.stretch[data.rater] * likely)) / precision
@@ -179,16 +184,6 @@ def _step(data: _Shared, fit: _Fit) -> _Fit:
     corrected = data.score - leaning[data.rater]
     deserved = _in_common(data, corrected - corrected.mean(), stretch)
     return replace(updated, mean=float(corrected.mean()), deserved=deserved)
-
-
-def _mean(data: _Shared, values: Floats) -> Floats:
-    """Returns the mean of each rater's values, 0 for a rater without any."""
-    return data.by_rater(values) / np.maximum(data.ratings, 1)
-
-
-def _variance(data: _Shared) -> Floats:
-    """Returns the variance of each rater's scores as they were given."""
-    return _mean(data, (data.score - _mean(data, data.score)[data.rater]) ** 2)
 
 
 def _stretch(data: _Shared, weight: Floats, likely: Floats, above: Floats) -> Floats:

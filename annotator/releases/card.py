@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from annotator.agreement import Agreement, Report, Selection
+from annotator.agreement.pair_counts import Selection
+from annotator.agreement.reports import Agreement, Report
 from annotator.consensus.rules import Rules
 from annotator.models import Attribute, Label, Origin, Release
 from annotator.projects import helpsteer2

@@ -22,7 +22,7 @@ from django.db.models import Count
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from annotator import agreement
+from annotator.agreement import reports, totals
 from annotator.background.pulse import Pulse
 from annotator.consensus.rules import Rules
 from annotator.db.planning import take_statistics
@@ -80,8 +80,8 @@ def write(release: Release, folder: Path, pulse: Pulse, *, now: datetime) -> Wri
     """
     project = release.project
     # Before the moment that is frozen, as it writes: agreement first counts what has changed.
-    agreement.refresh(project, now=now)
-    report = agreement.report(project, now=now)
+    totals.refresh(project, now=now)
+    report = reports.report(project, now=now)
     take_statistics(Task, Response, Label, Consensus, Assignment, Annotation, Rating)
     with one_moment():
         chosen = _chosen(release)
@@ -273,7 +273,7 @@ def _write_file(folder: Path, place: str, content: Iterator[bytes], pulse: Pulse
 # About the rows --------------------------------------------------------------------------------------------
 
 
-def _facts(project: Project, data: _Data, survey: _Survey, report: agreement.Report) -> Facts:
+def _facts(project: Project, data: _Data, survey: _Survey, report: reports.Report) -> Facts:
     counting = Assignment.objects.submitted().filter(counts=True, task__project=project, task__state__in=STATES)
     by_person = counting.order_by().values("annotator").annotate(number=Count("pk"))
     numbers = dict(by_person.values_list("annotator", "number"))

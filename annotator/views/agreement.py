@@ -13,7 +13,8 @@ from django.views.decorators.http import require_GET
 
 from annotator import access
 from annotator.access import user_of
-from annotator.agreement import Agreement, Pair, Rater, Report, Selection, rater_called, report
+from annotator.agreement.pair_counts import Selection
+from annotator.agreement.reports import Agreement, Pair, Rater, Report, rater_called, report
 from annotator.db.clock import database_now
 from annotator.models import Attribute, Project
 from annotator.projects.pseudonyms import Naming

@@ -7,9 +7,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from annotator import access, quality
+from annotator import access
 from annotator.access import user_of
 from annotator.projects.pseudonyms import Naming
+from annotator.quality import assessment
 from annotator.quality.findings import findings, how_many_flagged, most_flagged_first, unjudged
 
 PAGE = 50
@@ -39,9 +40,9 @@ def annotators(request: HttpRequest, slug: str) -> HttpResponse:
         "unjudged": too_few.count(),
         "lowest": [(naming(row.annotator), row.measures) for row in too_few[:LOWEST]],
         "computed_at": computed_at,
-        "since": quality.since(project),
-        "more_wanted": quality.more_wanted(project),
-        "at_the_latest": computed_at + quality.HOUR if computed_at else None,
+        "since": assessment.since(project),
+        "more_wanted": assessment.more_wanted(project),
+        "at_the_latest": computed_at + assessment.HOUR if computed_at else None,
         "attributes": project.attributes_for(),
         "may_exclude": naming.by_name,
     }

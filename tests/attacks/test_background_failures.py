@@ -10,7 +10,8 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from annotator import agreement, assignment, quality, tasks
+from annotator import assignment, tasks
+from annotator.agreement import totals
 from annotator.background import failures, heartbeats, messages
 from annotator.models import (
     AgreementState,
@@ -24,6 +25,7 @@ from annotator.models import (
 )
 from annotator.pii import scans
 from annotator.projects import archive, deletion
+from annotator.quality import assessment
 from annotator.review import exclusions
 from rewards import runs
 from rewards import tasks as machine_tasks
@@ -62,7 +64,7 @@ def failure_rows() -> list[tuple[str, str, int, str]]:
 def test_a_project_that_cannot_be_assessed_does_not_keep_the_next_from_it(
     projects: dict[str, Project], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quality, "assess_apart", failing(quality.assess))
+    monkeypatch.setattr(assessment, "assess_apart", failing(assessment.assess))
     assert tasks.assess_annotators() == 3
     assert {row.project.slug for row in RaterQuality.objects.all()} == {FINE}
     assert failure_rows() == [("assess_annotators", BROKEN, 1, "KeyError: 'tone'")]
@@ -73,7 +75,7 @@ def test_a_rubric_that_asks_for_no_scores_of_responses_is_no_failure(projects: d
     rubrics_of_segments.attributes.filter(scope="response").delete()
     project = projects[BROKEN]
     project.rubric = rubrics_of_segments
-    assert quality.assess(project, now=NOW) == 3
+    assert assessment.assess(project, now=NOW) == 3
 
 
 @pytest.mark.parametrize("first", ["expire", "agreement", "pii", "exclusion", "recount", "due runs"])
@@ -89,7 +91,7 @@ def test_each_periodic_task_goes_on_in_the_other_projects(
     Project.objects.update(retrain_after_labels=1)
     broken: dict[str, tuple[Any, str, Callable[[], object]]] = {
         "expire": (assignment.leases, "_expire_in", lambda: assignment.expire_all(now=later)),
-        "agreement": (agreement.totals_refresh, "_count_batch_unless_busy", lambda: agreement.refresh_all(now=NOW)),
+        "agreement": (totals, "_count_batch", lambda: totals.refresh_all(now=NOW)),
         "recount": (assignment.counters, "recount", lambda: assignment.recount_all_wanted(now=NOW)),
         "due runs": (runs, "due", machine_tasks.start_due_runs),
     }

@@ -9,10 +9,11 @@ from django.conf import LazySettings
 from django.db import IntegrityError, connection, transaction
 from rest_framework.test import APIClient
 
-from annotator import annotation, assignment, quality
+from annotator import annotation, assignment
 from annotator.annotation import TooMany
 from annotator.gold import gold_tasks
 from annotator.models import Assignment, Label, PauseReason, Project, Report, Role, Skip, Task, User
+from annotator.quality import assessment
 from annotator.review import adjudicate, exclude, judge, withdraw
 from tests.builders import (
     ATTRIBUTES,
@@ -356,6 +357,6 @@ def test_nine_tasks_of_one_second_each_stand_out(project: Project, cast: Cast) -
     for number in range(9):
         make_task(project, prompt=f"{number}: {text}")
         rate(project, cast.alice, active_seconds=1.0)
-    quality.assess(project, now=NOW)
+    assessment.assess(project, now=NOW)
     (assessed,) = project.rater_qualities.all()
     assert [flag["kind"] for flag in assessed.flags] == ["speeding"]

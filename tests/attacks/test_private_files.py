@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from annotator.launch import embedded, run
-from annotator.launch.embedded import accounts
+from annotator.launch.embedded import postgres
 from tests.attacks.test_full_disk import var_dir
 
 __all__ = ["var_dir"]
@@ -62,7 +62,7 @@ def test_programs_of_postgresqls_account_do_not_log_in(var_dir: Path, addresses:
         (server,) = started.servers
         assert isinstance(server, embedded.Postgres)
         command = [str(server.programs / "psql"), "--dbname", started.database_url, "--command", "SELECT 1"]
-        credentials = accounts.as_account(server.account)
+        credentials = postgres.as_account(server.account)
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/", **credentials)
     assert done.returncode
     assert "Peer authentication failed" in done.stderr

@@ -9,7 +9,7 @@ from rest_framework.test import APIClient
 from annotator import annotation
 from annotator.annotation import IncompleteRating, ResponseRating, Submission
 from annotator.models import Annotation, Membership, Project, Rubric, User
-from annotator.quality import assess
+from annotator.quality.assessment import assess
 from tests.builders import NOW, claimed, make_task, make_user, rate
 from tests.conftest import Cast
 

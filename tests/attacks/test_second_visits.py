@@ -11,7 +11,7 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from annotator import annotation
-from annotator.agreement import totals_refresh
+from annotator.agreement import totals
 from annotator.background import failures, heartbeats
 from annotator.db.clock import database_now
 from annotator.gold import qualification
@@ -160,7 +160,7 @@ def counts(carol: APIClient, project: Project, cast: Cast) -> None:
         twice(lambda: carol.get(f"{API}/agreement/"))
         assert Tally.objects.get(annotator=cast.alice, project=project).done == number + 1
         assessment.assess(project, now=database_now())
-        totals_refresh.rebuild(project, now=database_now())
+        totals.rebuild(project, now=database_now())
         failures.note("count", project, ValueError("no"))
     assert BackgroundFailure.objects.get().times == 2
 

@@ -9,10 +9,10 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, expect
 
-from annotator import quality
 from annotator.annotation import report, submit
 from annotator.gold import qualification
 from annotator.models import Assignment, Guideline, Membership, Project, Role, User
+from annotator.quality import assessment, flags
 from annotator.review import adjudicate, judge
 from tests.browser.conftest import Complaints
 from tests.browser.test_annotate import rate_everything
@@ -220,9 +220,9 @@ def carol(talk: Project, alice: User) -> User:
 
 def _looked_into(talk: Project, user: User) -> None:
     """Something stands out in the user's work."""
-    quality.assess(talk, now=NOW)
+    assessment.assess(talk, now=NOW)
     hurried = {"hurried": 30, "timed": 40, "seconds": 9.0}
-    flag = {"kind": quality.Kind.SPEEDING, "evidence": hurried, "examples": [talk.tasks.earliest("pk").pk]}
+    flag = {"kind": flags.Kind.SPEEDING, "evidence": hurried, "examples": [talk.tasks.earliest("pk").pk]}
     talk.rater_qualities.filter(annotator=user).update(flags=[flag])
 
 

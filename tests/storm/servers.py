@@ -20,7 +20,7 @@ from django.conf import settings
 
 from annotator.launch import child_processes
 from annotator.launch.embedded import Postgres, Redis
-from annotator.launch.embedded.accounts import postgres_account, postgres_home
+from annotator.launch.embedded.postgres import postgres_account, postgres_home
 from annotator.launch.run import COMMANDS, ROOT
 from tests.celery_workers import wait_for
 

@@ -13,7 +13,7 @@ import pytest
 from django.test import Client
 from sklearn.metrics import cohen_kappa_score
 
-from annotator.agreement import Selection, agreement
+from annotator.agreement.reports import report
 from annotator.exporting import formats
 from annotator.exporting.filters import Filters
 from annotator.exporting.layouts import LAYOUTS
@@ -105,7 +105,7 @@ def _release_faults(made: Made) -> Iterator[str]:
 
 
 def _agreement_faults(project: Project) -> Iterator[str]:
-    measured = agreement(project, Selection.ALL, now=NOW)
+    measured = report(project, now=NOW).all
     for attribute in project.every_attribute():
         samples = list(_samples(project, attribute).values())
         wanted = _kappa([sample for sample in samples if len(sample) > 1], len(attribute.levels))

@@ -11,10 +11,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from annotator.launch.embedded.accounts import AccountRefused, postgres_account, postgres_home
+from annotator.launch.child_processes import ServiceFailed
 from annotator.launch.embedded.broker import Redis
-from annotator.launch.embedded.postgres import Postgres
-from annotator.launch.embedded.process import ServiceFailed
+from annotator.launch.embedded.postgres import AccountRefused, Postgres, postgres_account, postgres_home
 
 
 @dataclass(frozen=True)

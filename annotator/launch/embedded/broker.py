@@ -8,7 +8,6 @@ import secrets
 import shutil
 import signal
 import socket
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,9 +15,8 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from annotator.launch.embedded.process import Process, ServiceFailed
+from annotator.launch.child_processes import Process, ServiceFailed
 
-_START_SECONDS = 60
 PROGRAMS = ("redis-server", "valkey-server")
 
 
@@ -37,7 +35,8 @@ class Redis:
     def __post_init__(self) -> None:
         self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.process = Process("Redis", self.log, self.home)
-        self.port = _free_port()
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            self.port = int(listener.getsockname()[1])
 
     @property
     def url(self) -> str:
@@ -45,36 +44,23 @@ class Redis:
 
     def start(self) -> None:
         self.relaunch()
-        self._wait()
+        # The client's own retries pause for seconds, and this loop tries every few hundredths of one.
+        with redis.Redis.from_url(self.url, retry=Retry(NoBackoff(), 0)) as client:
+            self.process.wait_for(lambda: _answers(client))
 
     def relaunch(self) -> None:
         """Starts the program on the data that is there, and does not wait: whoever needs it tries until it answers."""
         program = server_program()
         for name in PROGRAMS:  # the predecessor may be of the other name, if one of them was installed since
             self.process.end_predecessor(name)
+        lines = ["bind 127.0.0.1", f"port {self.port}", f"requirepass {self.password}", "maxmemory-policy noeviction"]
+        # No snapshots beside the append-only file. `noeviction`, as an evicted key would be a lost message.
+        lines += ["dir .", 'save ""', f"appendonly {'no' if self.throwaway else 'yes'}", ""]
         # By standard input: a command line would show the password in every list of processes.
-        settings = self._settings().encode()
-        self.process.launch([str(program), "-"], dies_by=signal.SIGTERM, text=settings)
+        self.process.launch([str(program), "-"], dies_by=signal.SIGTERM, text="\n".join(lines).encode())
 
     def stop(self) -> None:
         self.process.stop(signal_number=signal.SIGTERM, patience=15)
-
-    def _settings(self) -> str:
-        durable = "no" if self.throwaway else "yes"
-        lines = ["bind 127.0.0.1", f"port {self.port}", f"requirepass {self.password}", "maxmemory-policy noeviction"]
-        # No snapshots beside the append-only file. `noeviction`, as an evicted key would be a lost message.
-        lines += ["dir .", 'save ""', f"appendonly {durable}"]
-        return "\n".join(lines) + "\n"
-
-    def _wait(self) -> None:
-        deadline = time.monotonic() + _START_SECONDS
-        # The client's own retries pause for seconds, and this loop tries every few hundredths of one.
-        with redis.Redis.from_url(self.url, retry=Retry(NoBackoff(), 0)) as client:
-            while not _answers(client):
-                self.process.check_alive()
-                if time.monotonic() > deadline:
-                    raise ServiceFailed(f"Redis does not answer after {_START_SECONDS} s (its log is {self.log})")
-                time.sleep(0.03)
 
 
 def _answers(client: redis.Redis) -> bool:
@@ -82,11 +68,6 @@ def _answers(client: redis.Redis) -> bool:
         return bool(client.ping())
     except (redis.ConnectionError, redis.TimeoutError):  # BusyLoadingError, while it loads its data, is one of these
         return False
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 def server_program() -> Path:

@@ -45,7 +45,12 @@ class Processes:
         self._stopping = False
 
     def run(self) -> int:
-        _allow_sockets()
+        # The limit of open files: each connection is one, and may have another for its body.
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = 3 * MOST_CONNECTIONS
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
         logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # it warns whenever a request waits for a thread
         for number in SIGNALS:
             signal.signal(number, self._stop)
@@ -140,12 +145,3 @@ class Processes:
         for pid in self.running.values():
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-
-
-def _allow_sockets() -> None:
-    """Raises the limit of open files: each connection is one, and may have another for its body."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 3 * MOST_CONNECTIONS
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

@@ -57,24 +57,16 @@ class Lane:
 def lanes(threads: int) -> tuple[Lane, ...]:
     """The lanes in order: a request goes to the first that serves it, and the last serves every request."""
     few = max(2, threads // 2)
-    half = few // 2
+    half, less = few // 2, max(1, threads - 1)
     return (
         # Answered while every other thread is busy, and whatever the database does.
         Lane("live", lambda _method, path: path == LIVE, 1, 1_000),
         Lane("ready", lambda _method, path: path.startswith("/api/v1/health/"), 1, 100),
         # A trainer's call waits for the score worker.
-        Lane(
-            "rewards",
-            lambda _method, path: path.startswith("/api/v1/openrlhf/"),
-            max(2, threads),
-            8 * threads,
-            max(1, threads - 1),
-        ),
+        Lane("rewards", lambda _, path: path.startswith("/api/v1/openrlhf/"), max(2, threads), 8 * threads, less),
         # A slow client's download holds its thread for as long as it lasts.
         Lane("exports", lambda _method, path: path.endswith("/export/"), few, 8 * few, half),
-        Lane(
-            "imports", lambda method, path: method == "POST" and bool(_SYNCHRONOUS.fullmatch(path)), few, 8 * few, half
-        ),
+        Lane("imports", lambda verb, path: verb == "POST" and bool(_SYNCHRONOUS.fullmatch(path)), few, 8 * few, half),
         # These only keep the file: they do not wait for the imports above.
         Lane("uploads", lambda method, path: method == "POST" and body_limits.takes_files(path), few, 8 * few, half),
         # Hashing the files of a model takes as long as they are large.
@@ -189,7 +181,7 @@ class Lanes:
     def add_task(self, channel: HTTPChannel) -> None:
         # Called from the one thread that reads every socket: nothing here may wait.
         request = channel.requests[0]
-        pool = self._of(request.command, request.path)
+        pool = next(pool for lane, pool in self._lanes if lane.serves(request.command, request.path))
         if request.awaiting_permission and channel.server.large_bodies() > MOST_LARGE_BODIES:
             request.error = Busy("")
         if request.awaiting_permission or request.error:
@@ -197,9 +189,6 @@ class Lanes:
         elif not pool.has_room(Held(channel, pool)):
             request.error, pool = Busy(""), self._lanes[-1][1]
         pool.add_task(Held(channel, pool))
-
-    def _of(self, method: str, path: str) -> Pool:
-        return next(pool for lane, pool in self._lanes if lane.serves(method, path))
 
     def shutdown(self) -> None:
         """Lets the process end with its threads: nobody waits for those that are still at work."""

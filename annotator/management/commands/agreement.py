@@ -8,7 +8,9 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.core.serializers.json import DjangoJSONEncoder
 
-from annotator.agreement import Agreement, Report, Selection, as_json, rebuild, refresh, report
+from annotator.agreement.pair_counts import Selection
+from annotator.agreement.reports import Agreement, Report, as_json, report
+from annotator.agreement.totals import rebuild, refresh
 from annotator.db.clock import database_now
 from annotator.management.projects import named_project
 

@@ -7,9 +7,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from annotator import agreement, quality
+from annotator.agreement import totals
 from annotator.db.clock import database_now
 from annotator.management.projects import named_project
+from annotator.quality import assessment
 from annotator.quality.findings import Finding, findings, most_flagged_first
 
 
@@ -24,8 +25,8 @@ class Command(BaseCommand):
         project, now = named_project(options["project"]), database_now()
         if options["background"]:
             os.nice(10)
-        agreement.refresh(project, now=now)
-        quality.assess(project, now=now)
+        totals.refresh(project, now=now)
+        assessment.assess(project, now=now)
         if not options["background"]:
             self._print(findings(project, most_flagged_first(project)))
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from annotator.agreement import intervals
+from annotator.agreement import measures
 from annotator.agreement.pair_counts import Kind, tallied, tallied_by_task
 from tests.annotator.agreement.samples import COLUMNS, HELPFULNESS, Samples, by_definition, records_of
 
@@ -21,7 +21,7 @@ def noisy(tasks: int, *, responses: int = 1) -> list[list[int]]:
 
 def by_tasks(samples: Samples, *, responses: int = 1) -> list[float]:
     groups = tallied_by_task(records_of(samples, responses=responses), COLUMNS)
-    return [float(end) for end in intervals.intervals(groups, COLUMNS)[HELPFULNESS]]
+    return [float(end) for end in measures.intervals(groups, COLUMNS)[HELPFULNESS]]
 
 
 def test_it_is_the_bootstrap_over_tasks() -> None:
@@ -36,8 +36,8 @@ def test_it_is_the_bootstrap_over_tasks() -> None:
 
 def test_buckets_tell_what_tasks_tell() -> None:
     records = records_of(noisy(4000))
-    exact = intervals.intervals(tallied_by_task(records, COLUMNS), COLUMNS)[HELPFULNESS]
-    grouped = intervals.intervals(tallied(records, COLUMNS)[Kind.BUCKET], COLUMNS)[HELPFULNESS]
+    exact = measures.intervals(tallied_by_task(records, COLUMNS), COLUMNS)[HELPFULNESS]
+    grouped = measures.intervals(tallied(records, COLUMNS)[Kind.BUCKET], COLUMNS)[HELPFULNESS]
     width = exact[1] - exact[0]
     assert grouped == pytest.approx(exact, abs=0.15 * width)
 

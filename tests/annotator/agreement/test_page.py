@@ -5,7 +5,7 @@ import re
 import pytest
 from django.test import Client
 
-from annotator.agreement import totals_refresh
+from annotator.agreement import totals
 from annotator.models import Project, Role, User
 from annotator.web.numbers import number, percent, signed
 from tests.builders import NOW, make_member, make_task, make_user, pseudonym, rate
@@ -72,9 +72,9 @@ def test_the_first_three_are_told_apart_only_where_three_may_rate(cast: Cast, cl
 def test_it_tells_its_age_while_much_is_to_be_counted(
     cast: Cast, client: Client, rated: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(totals_refresh, "AT_ONCE", 0)
+    monkeypatch.setattr(totals, "AT_ONCE", 0)
     assert "Nothing has been counted yet. 18 changes" in shown(client, cast.carol)
-    totals_refresh._count_batch(Project.objects.get(), now=NOW, most=10)
+    totals._count_batch(Project.objects.get(), now=NOW, most=10)
     assert "31 Jan 2026, 12:00 UTC. 8 later changes are being counted in the background." in shown(client, cast.carol)
 
 

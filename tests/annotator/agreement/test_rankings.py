@@ -7,8 +7,8 @@ from statistics import fmean
 import pytest
 from rest_framework.test import APIClient
 
-from annotator.agreement import rebuild, report
-from annotator.agreement.reports import RankingAgreement
+from annotator.agreement.reports import RankingAgreement, report
+from annotator.agreement.totals import rebuild
 from annotator.models import Consensus, Project, Role
 from tests.builders import NOW, make_member, make_project, make_task, make_user, rate
 

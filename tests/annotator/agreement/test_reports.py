@@ -9,7 +9,9 @@ from unittest import mock
 import pytest
 
 from annotator import annotation, assignment
-from annotator.agreement import Agreement, Selection, agreement, report, totals_refresh
+from annotator.agreement import totals
+from annotator.agreement.pair_counts import Selection
+from annotator.agreement.reports import Agreement, report
 from annotator.models import NEITHER_VALID, TIE, Annotation, Assignment, Project, Task
 from tests.annotator.agreement.samples import by_definition, import_samples, ordered_pairs
 from tests.builders import ATTRIBUTES, NOW, claimed, imported, make_project, make_task, rate, ratings_row, submission
@@ -19,7 +21,7 @@ LIKERT = [-3, -2, -1, 1, 2, 3]
 
 
 def measured(project: Project, selection: Selection = Selection.ALL, key: str = "helpfulness") -> Agreement:
-    return agreement(project, selection, now=NOW)[key]
+    return report(project, now=NOW).selections[selection][key]
 
 
 def kappa(project: Project, selection: Selection = Selection.ALL) -> float | None:
@@ -53,7 +55,7 @@ def test_the_query_weighs_samples_equally(project: Project) -> None:
 
 def test_each_attribute_has_its_own(project: Project) -> None:
     imported(project, ratings_row("p", "a", [0, 0], verbosity=[0, 4]), ratings_row("q", "b", [4, 4], verbosity=[4, 0]))
-    estimate = agreement(project, Selection.ALL, now=NOW)
+    estimate = report(project, now=NOW).all
     assert list(estimate) == list(ATTRIBUTES)
     assert estimate["helpfulness"].kappa == pytest.approx(1)
     assert estimate["verbosity"].kappa == pytest.approx(-1)
@@ -183,7 +185,7 @@ def test_a_tie_stands_between_the_two_sides_where_a_project_allows_it(project: P
 
 def test_what_is_being_counted_is_not_said_to_be_missing(project: Project, cast: Cast) -> None:
     rated_by_two(project, cast, "level", [(1, 2)])
-    with mock.patch.object(totals_refresh, "AT_ONCE", 0):
+    with mock.patch.object(totals, "AT_ONCE", 0):
         waiting = report(project, now=NOW)
     assert waiting.pending
     assert waiting.selections[Selection.ALL]["helpfulness"].undefined_reason == "the ratings are still being counted"

@@ -16,7 +16,9 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from annotator.agreement import Report, Selection, refresh, report
+from annotator.agreement.pair_counts import Selection
+from annotator.agreement.reports import Report, report
+from annotator.agreement.totals import refresh
 from annotator.models import Consensus, Project, Rating, Task, User
 from annotator.projects import project_settings
 from annotator.projects.rubrics import AttributeText, RubricText

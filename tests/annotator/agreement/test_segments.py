@@ -6,7 +6,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from annotator.agreement import Selection, agreement, report
+from annotator.agreement.pair_counts import Selection
+from annotator.agreement.reports import report
 from annotator.models import Attribute, Project, Rating, Rubric, User
 from tests.annotator.segmented import ASPECTS, make_segmented_project, make_segmented_task, rate_segments
 from tests.builders import NOW, make_member, make_user
@@ -55,7 +56,7 @@ def test_kappa_equals_that_of_scikit_learn(raters: list[User], levels: int) -> N
         Rating.objects.filter(pk=rating.pk).update(segment_scores=rows)
         for segment, row in enumerate(rows):
             table.setdefault((rating.response_id, segment), []).append(row[1])
-    measured = agreement(project, Selection.ALL, now=NOW)["correctness"]
+    measured = report(project, now=NOW).all["correctness"]
     assert measured.kappa == pytest.approx(by_pairs(table, levels), abs=1e-6)
     assert measured.samples == sum(sum(score is not None for score in scores) > 1 for scores in table.values())
 
@@ -84,7 +85,7 @@ def test_segments_and_responses_side_by_side(raters: list[User]) -> None:
     project = Project.objects.get()
     rubric = Rubric.objects.get(key="helpsteer2d")
     Attribute.objects.create(rubric=rubric, key="overall", name="Overall", levels=["No", "Yes"], position=9)
-    assert list(agreement(project, Selection.ALL, now=NOW)) == ["overall", *ASPECTS]
+    assert list(report(project, now=NOW).all) == ["overall", *ASPECTS]
 
 
 def test_own_cuts_meet_on_the_finest_common_one(raters: list[User]) -> None:
@@ -93,4 +94,4 @@ def test_own_cuts_meet_on_the_finest_common_one(raters: list[User]) -> None:
     rate_segments(project, raters[0], (4, 0))
     rate_segments(project, raters[1], (4, 0))
     Rating.objects.filter(annotation__assignment__annotator=raters[1]).update(cut=[[0, 19]], segment_scores=[[4] * 5])
-    assert agreement(project, Selection.ALL, now=NOW)["clarity"].samples == 2
+    assert report(project, now=NOW).all["clarity"].samples == 2

@@ -11,7 +11,9 @@ import krippendorff
 import numpy as np
 import pytest
 
-from annotator.agreement import Report, Selection, refresh, report
+from annotator.agreement.pair_counts import Selection
+from annotator.agreement.reports import Report, report
+from annotator.agreement.totals import refresh
 from annotator.importing import import_rows
 from annotator.models import Attribute, Project, Rubric
 from tests.builders import NOW, json_lines

@@ -14,8 +14,9 @@ from django.db.models import Model, QuerySet
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from annotator import agreement, annotation, assignment, consensus, tasks
-from annotator.agreement import Selection, totals_refresh
+from annotator import annotation, assignment, consensus, tasks
+from annotator.agreement import totals
+from annotator.agreement.reports import report
 from annotator.agreement.totals import ENTRY
 from annotator.annotation import Submission
 from annotator.assignment import free_slot
@@ -38,7 +39,7 @@ Row = TypeVar("Row", bound=Model)
 Totals = dict[tuple[str, int, int, int], list[tuple[int, int]]]
 
 
-def totals(project: Project) -> Totals:
+def stored_totals(project: Project) -> Totals:
     """Everything that is stored, in the open."""
     rows = AgreementTotal.objects.filter(project=project)
     return {
@@ -47,13 +48,13 @@ def totals(project: Project) -> Totals:
 
 
 def refreshed(project: Project) -> Totals:
-    agreement.refresh(project, now=NOW)
-    return totals(project)
+    totals.refresh(project, now=NOW)
+    return stored_totals(project)
 
 
 def rebuilt(project: Project) -> Totals:
-    agreement.rebuild(project, now=NOW)
-    return totals(project)
+    totals.rebuild(project, now=NOW)
+    return stored_totals(project)
 
 
 # Whatever happens ------------------------------------------------------------------------------------------
@@ -126,7 +127,7 @@ def the_protocol_changes(scene: Scene) -> None:
 
 
 def some_is_counted(scene: Scene) -> None:
-    totals_refresh._count_batch(scene.project, now=NOW, most=scene.dice.randint(1, 4))
+    totals._count_batch(scene.project, now=NOW, most=scene.dice.randint(1, 4))
 
 
 HAPPENINGS = (
@@ -197,27 +198,27 @@ def test_a_deleted_project_leaves_nothing(project: Project) -> None:
     refreshed(project)
     import_samples(project, [[4, 3]])
     project.delete()
-    agreement.refresh_all(now=NOW)
+    totals.refresh_all(now=NOW)
     left = (AgreementTotal, CountedTask, AgreementState, StaleAgreement)
     assert [model.objects.count() for model in left] == [0, 0, 0, 0]
 
 
 def test_another_attribute_is_counted_from_the_start(project: Project) -> None:
     import_samples(project, [[1, 2, 3], [0, 0, 4]])
-    assert list(agreement.kappas(project, now=NOW)[Selection.ALL])[-1] == "verbosity"
+    assert list(report(project, now=NOW).all)[-1] == "verbosity"
     project.rubric.attributes.filter(key="verbosity").delete()
     attributes_by_version.cache_clear()
-    estimates = agreement.kappas(Project.objects.get(pk=project.pk), now=NOW)[Selection.ALL]
+    estimates = report(Project.objects.get(pk=project.pk), now=NOW).all
     assert (list(estimates)[-1], estimates["complexity"].samples) == ("complexity", 2)
 
 
 def test_a_page_leaves_much_work_to_the_worker(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(totals_refresh, "AT_ONCE", 1)
+    monkeypatch.setattr(totals, "AT_ONCE", 1)
     import_samples(project, [[1, 2, 3], [0, 0, 4]])
-    late = totals_refresh.up_to_date(project, now=NOW)
+    late = totals.up_to_date(project, now=NOW)
     assert (late.as_of, late.pending) == (None, 2)
     tasks.refresh_agreement()
-    fresh = totals_refresh.up_to_date(project, now=NOW)
+    fresh = totals.up_to_date(project, now=NOW)
     assert (fresh.as_of, fresh.pending) == (NOW, 0)
 
 
@@ -241,13 +242,11 @@ def in_a_thread(work: Callable[[], object]) -> threading.Thread:
 def test_two_who_count_at_once_count_once(project: Project) -> None:
     import_samples(project, [[level, 4 - level, 2] for level in (0, 1, 2, 3, 4) * 4])
     counted: list[int] = []
-    threads = [
-        in_a_thread(lambda: counted.append(totals_refresh.refresh(project, now=NOW, at_once=3))) for _ in range(3)
-    ]
+    threads = [in_a_thread(lambda: counted.append(totals.refresh(project, now=NOW, at_once=3))) for _ in range(3)]
     for thread in threads:
         thread.join()
     assert sum(counted) == 20
-    assert totals(project) == rebuilt(project)
+    assert stored_totals(project) == rebuilt(project)
 
 
 @pytest.mark.slow
@@ -266,8 +265,8 @@ def test_a_change_that_is_committed_while_its_task_is_counted_is_not_lost(projec
 
     thread = in_a_thread(submit_slowly)
     stored.wait(10)
-    assert agreement.refresh(project, now=NOW) == 1  # alice's; bob's is still to come
+    assert totals.refresh(project, now=NOW) == 1  # alice's; bob's is still to come
     counted.set()
     thread.join()
-    assert agreement.refresh(project, now=NOW) == 1
-    assert totals(project) == rebuilt(project) != {}
+    assert totals.refresh(project, now=NOW) == 1
+    assert stored_totals(project) == rebuilt(project) != {}

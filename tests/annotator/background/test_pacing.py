@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
-from annotator.agreement import refresh_all
+from annotator.agreement.totals import refresh_all
 from annotator.background import pacing
 from annotator.db import locks
 from annotator.db.clock import database_now

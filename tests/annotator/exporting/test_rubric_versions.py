@@ -9,7 +9,8 @@ import pytest
 from django.core.management import call_command
 from rest_framework.test import APIClient
 
-from annotator.agreement import Selection, report
+from annotator.agreement.pair_counts import Selection
+from annotator.agreement.reports import report
 from annotator.background.pulse import Pulse
 from annotator.exporting.filters import Filters
 from annotator.exporting.layouts import LAYOUTS

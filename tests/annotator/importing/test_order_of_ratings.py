@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from annotator import agreement
+from annotator.agreement.reports import trend
 from annotator.importing import batches
 from annotator.models import Annotation, Assignment, Exclusion, ImportedRater, Label, Project, Task
 from tests.builders import ATTRIBUTES, NOW, imported, make_project, rate, ratings_row, task_row
@@ -92,7 +92,7 @@ def outcome(project: Project) -> Any:
                 sorted(annotation.content_hash for annotation in kept),
             )
         )
-    figures = agreement.kappas(project, now=NOW)
+    figures = trend(project, now=NOW)[0]
     return tasks, {selection: {key: one.kappa for key, one in found.items()} for selection, found in figures.items()}
 
 

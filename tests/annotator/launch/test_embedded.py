@@ -16,9 +16,9 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from annotator.launch import embedded
-from annotator.launch.embedded import accounts, broker, postgres
+from annotator.launch.child_processes import last_words
+from annotator.launch.embedded import broker, postgres
 from annotator.launch.embedded.postgres import fitting_settings, memory_bytes
-from annotator.launch.embedded.process import last_words
 from annotator.launch.install import held
 from annotator.launch.run import ROOT
 
@@ -141,9 +141,9 @@ def test_root_puts_the_cluster_elsewhere_when_a_private_folder_is_in_the_way(var
 def test_root_does_not_leave_data_behind_that_it_can_no_longer_reach(var_dir: Path) -> None:
     (var_dir / "postgres" / "data").mkdir(parents=True)
     var_dir.chmod(0o700)
-    account = accounts.postgres_account(var_dir)
-    with pytest.raises(accounts.AccountRefused, match="can no longer reach"):
-        accounts.postgres_home(var_dir, account)
+    account = postgres.postgres_account(var_dir)
+    with pytest.raises(postgres.AccountRefused, match="can no longer reach"):
+        postgres.postgres_home(var_dir, account)
 
 
 def test_addresses_in_the_environment_replace_the_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -179,7 +179,7 @@ def test_with_a_driver_it_is_the_cuda_build(no_driver: Path, monkeypatch: pytest
 def test_what_is_fetched_is_said_before_the_disk_is_checked(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(install, "SIZES", {"web": install.Size(90, 10**9)})
+    monkeypatch.setattr(install, "SIZES", {"web": (90, 10**9)})
     with pytest.raises(install.Refused, match="The disk is full"):
         install.announce(["web"])
     assert "web: at most 90 MB to be fetched" in capsys.readouterr().out

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from django.db import connection
 
-from annotator import agreement, annotation, quality
+from annotator import annotation
+from annotator.agreement import totals
 from annotator.management.commands.quality import Command
 from annotator.models import Annotation, Assignment, Project, RaterQuality, Rating, Task, User
+from annotator.quality import assessment
 from annotator.quality.work_arrays import lengths, read
 from tests.builders import ATTRIBUTES, NOW, claimed, imported, make_gold, make_task, rate, ratings_row, submission
 from tests.conftest import Cast
@@ -95,33 +97,33 @@ def test_lengths_are_of_conversation_and_responses(project: Project) -> None:
 
 
 def test_everybody_who_rated_has_a_row(small: Project, cast: Cast) -> None:
-    assert quality.assess(small, now=NOW) == 3
+    assert assessment.assess(small, now=NOW) == 3
     assert {row.annotator for row in RaterQuality.objects.all()} == set(cast.annotators)
     assert of(small, cast.alice).measures["speed"]["median_seconds"] == 40
     assert of(small, cast.alice).annotations == 2
 
 
 def test_twice_is_the_same_as_once(small: Project) -> None:
-    quality.assess(small, now=NOW)
+    assessment.assess(small, now=NOW)
     before = list(RaterQuality.objects.order_by("annotator").values("annotator", "measures", "flags"))
-    quality.assess(small, now=NOW)
+    assessment.assess(small, now=NOW)
     assert list(RaterQuality.objects.order_by("annotator").values("annotator", "measures", "flags")) == before
 
 
 def test_nothing_rated_is_nothing_stored(project: Project) -> None:
-    assert quality.assess(project, now=NOW) == 0
+    assert assessment.assess(project, now=NOW) == 0
 
 
 def test_whoever_has_no_work_left_has_no_row_left(small: Project, cast: Cast) -> None:
-    quality.assess(small, now=NOW)
+    assessment.assess(small, now=NOW)
     Assignment.objects.filter(annotator=cast.erin).delete()
-    quality.assess(small, now=LATER)
+    assessment.assess(small, now=LATER)
     assert not RaterQuality.objects.filter(annotator=cast.erin).exists()
 
 
 def test_an_excluded_annotator_is_no_measure_and_still_checked(small: Project, cast: Cast) -> None:
     Assignment.objects.filter(annotator=cast.erin).update(counts=False, slot=None)
-    quality.assess(small, now=NOW)
+    assessment.assess(small, now=NOW)
     measured = of(small, cast.erin).measures
     assert measured["leaning"]["helpfulness"] is None
     assert measured["speed"]["median_seconds"] == 40
@@ -131,8 +133,8 @@ def test_an_excluded_annotator_is_no_measure_and_still_checked(small: Project, c
 @pytest.mark.slow
 def test_whoever_gives_fours_to_everything_is_flagged_with_examples(project: Project, cast: Cast) -> None:
     rated_by_all(project, cast, 25, {"erin": 4})
-    agreement.refresh(project, now=NOW)
-    quality.assess(project, now=NOW)
+    totals.refresh(project, now=NOW)
+    assessment.assess(project, now=NOW)
     kinds = {flag["kind"]: flag for flag in of(project, cast.erin).flags}
     assert "leaning" in kinds
     assert "position" in kinds
@@ -145,58 +147,58 @@ def test_whoever_gives_fours_to_everything_is_flagged_with_examples(project: Pro
 
 
 def test_the_first_ratings_are_looked_into_at_once(small: Project) -> None:
-    assert quality.is_due(small, now=NOW)
-    assert quality.assess_due(now=NOW) == 3
+    assert assessment.is_due(small, now=NOW)
+    assert assessment.assess_due(now=NOW) == 3
 
 
 def test_nothing_new_is_not_due(small: Project) -> None:
-    agreement.refresh(small, now=NOW)
-    quality.assess(small, now=NOW)
-    assert not quality.is_due(small, now=LATER)
+    totals.refresh(small, now=NOW)
+    assessment.assess(small, now=NOW)
+    assert not assessment.is_due(small, now=LATER)
 
 
 def test_a_little_news_waits_for_the_hour(small: Project, cast: Cast) -> None:
-    quality.assess(small, now=NOW)
+    assessment.assess(small, now=NOW)
     make_task(small)
     rate(small, cast.alice)
     soon = NOW + timedelta(minutes=10)
-    agreement.refresh(small, now=soon)
-    assert quality.since(small) == 1
-    assert not quality.is_due(small, now=soon)
-    assert quality.is_due(small, now=LATER)
+    totals.refresh(small, now=soon)
+    assert assessment.since(small) == 1
+    assert not assessment.is_due(small, now=soon)
+    assert assessment.is_due(small, now=LATER)
 
 
 def test_much_news_does_not_wait(small: Project, monkeypatch: pytest.MonkeyPatch, cast: Cast) -> None:
     monkeypatch.setattr("annotator.quality.assessment.ENOUGH", 1)
-    quality.assess(small, now=NOW)
+    assessment.assess(small, now=NOW)
     make_task(small)
     rate(small, cast.alice)
-    assert quality.is_due(small, now=NOW + timedelta(minutes=2))
+    assert assessment.is_due(small, now=NOW + timedelta(minutes=2))
 
 
 def test_a_few_ratings_are_much_news_in_a_small_project(small: Project, cast: Cast) -> None:
-    quality.assess(small, now=NOW)
-    assert quality.more_wanted(small) == 5
+    assessment.assess(small, now=NOW)
+    assert assessment.more_wanted(small) == 5
     for _ in range(5):
         make_task(small)
         rate(small, cast.alice)
-    assert quality.more_wanted(small) == 0
-    assert quality.is_due(small, now=NOW + timedelta(minutes=1))
+    assert assessment.more_wanted(small) == 0
+    assert assessment.is_due(small, now=NOW + timedelta(minutes=1))
 
 
 def test_ratings_that_are_set_aside_do_not_keep_it_busy(small: Project) -> None:
     Task.objects.update(state=Task.State.RETIRED)
-    assert not quality.is_due(small, now=NOW)
+    assert not assessment.is_due(small, now=NOW)
 
 
 def test_work_that_is_not_looked_at_is_no_news(small: Project) -> None:
     Task.objects.filter(pk=small.tasks.earliest("pk").pk).update(state=Task.State.RETIRED)
-    quality.assess(small, now=NOW)
-    assert quality.since(small) == 0
+    assessment.assess(small, now=NOW)
+    assert assessment.since(small) == 0
 
 
 def test_a_project_without_ratings_is_left_alone(project: Project) -> None:
-    assert quality.assess_due(now=NOW) == 0
+    assert assessment.assess_due(now=NOW) == 0
 
 
 def test_preferences_without_ratings_do_not_keep_it_busy(project: Project) -> None:
@@ -204,7 +206,7 @@ def test_preferences_without_ratings_do_not_keep_it_busy(project: Project) -> No
     row = {"prompt": "Why?", "response_1": "A.", "response_2": "B.", "preference_strength": 2}
     imported(project, row | {"all_preferences_unprocessed": every})
     assert Annotation.objects.current().exists()
-    assert not quality.is_due(project, now=NOW)
+    assert not assessment.is_due(project, now=NOW)
 
 
 def test_one_process_at_a_time_looks_into_a_project(small: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,12 +222,12 @@ def test_one_process_at_a_time_looks_into_a_project(small: Project, monkeypatch:
 
     def elsewhere() -> int:
         try:
-            return quality.assess_apart(small, now=NOW)
+            return assessment.assess_apart(small, now=NOW)
         finally:
             connection.close()
 
     monkeypatch.setattr(subprocess, "run", begin)
-    quality.assess_apart(small, now=NOW)
+    assessment.assess_apart(small, now=NOW)
     assert len(started) == 1
 
 
@@ -239,6 +241,6 @@ def test_a_slug_that_begins_with_a_hyphen_is_no_option(project: Project, monkeyp
         return subprocess.CompletedProcess([], 0, stderr="")
 
     monkeypatch.setattr(subprocess, "run", begin)
-    quality.assess_apart(project, now=NOW)
+    assessment.assess_apart(project, now=NOW)
     understood = Command().create_parser("manage.py", "quality").parse_args(commands[0][3:])
     assert (understood.project, understood.background) == ("-loud", True)

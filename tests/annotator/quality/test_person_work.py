@@ -2,7 +2,7 @@
 
 import pytest
 
-from annotator.agreement.two_rater_kappa import paired_kappa
+from annotator.agreement.measures import paired_kappa
 from annotator.models import Project
 from annotator.quality import person_work
 from tests.builders import make_task, rate

@@ -9,7 +9,8 @@ import pyarrow.parquet
 import pytest
 import yaml
 
-from annotator.agreement import Selection, report
+from annotator.agreement.pair_counts import Selection
+from annotator.agreement.reports import report
 from annotator.db.clock import database_now
 from annotator.models import Project, Release, Task
 from annotator.models import project as project_module

@@ -13,7 +13,7 @@ import pytest
 from django.conf import LazySettings
 from django.conf import settings as django_settings
 from django.db import connection
-from django.test import TransactionTestCase
+from django.test import Client, TransactionTestCase
 from django.utils import translation
 from pytest_django import DjangoDbBlocker
 from pytest_django.plugin import blocking_manager_key
@@ -21,7 +21,7 @@ from rest_framework.test import APIClient
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from annotator.assignment import task_choice
-from annotator.background import messages
+from annotator.background import heartbeats, messages
 from annotator.launch.compiled_translations import compile_translations
 from annotator.models import Membership, Project, Role, User
 from annotator.models.rubric import attributes_by_version
@@ -33,6 +33,7 @@ hypothesis.settings.register_profile("patient", deadline=None, suppress_health_c
 hypothesis.settings.load_profile("patient")
 VARIABLES = re.compile(r"\b(READERS|SHARED_DATA|DATASETS)\b")
 """What names other people's software or data; tests that wait for one of them are those of `make test-readers`."""
+As = Callable[[User], APIClient]
 LONGEST_ID = 100
 """The characters of a text that the name of a test repeats."""
 
@@ -121,7 +122,7 @@ def cast(project: Project) -> Cast:
 
 
 @pytest.fixture
-def as_user() -> Callable[[User], APIClient]:
+def as_user() -> As:
     """A REST client that speaks for the user."""
 
     def client(user: User) -> APIClient:
@@ -133,9 +134,50 @@ def as_user() -> Callable[[User], APIClient]:
 
 
 @pytest.fixture
-def carol(cast: Cast, as_user: Callable[[User], APIClient]) -> APIClient:
+def carol(cast: Cast, as_user: As) -> APIClient:
     """The manager over REST, where a file does not say otherwise."""
     return as_user(cast.carol)
+
+
+@pytest.fixture
+def alice(cast: Cast, as_user: As) -> APIClient:
+    """An annotator over REST, where a file does not say otherwise."""
+    return as_user(cast.alice)
+
+
+@pytest.fixture
+def pages(cast: Cast, client: Client) -> Client:
+    """The manager's browser."""
+    client.force_login(cast.carol)
+    return client
+
+
+@pytest.fixture
+def alice_page(cast: Cast, client: Client) -> Client:
+    """An annotator's browser."""
+    client.force_login(cast.alice)
+    return client
+
+
+@pytest.fixture
+def staff(cast: Cast, pages: Client) -> Client:
+    """The manager's browser, who may look into the admin."""
+    cast.carol.is_staff = True
+    cast.carol.save()
+    return pages
+
+
+@pytest.fixture
+def rita(project: Project) -> User:
+    """A reviewer."""
+    return builders.make_member(project, builders.make_user("rita"), Role.REVIEWER).user
+
+
+@pytest.fixture
+def workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker is said to listen to every queue."""
+    health = dict.fromkeys(heartbeats.QUEUES, heartbeats.QueueHealth(1, 0.5))
+    monkeypatch.setattr(heartbeats, "listening", lambda: health)
 
 
 @pytest.fixture(scope="session")

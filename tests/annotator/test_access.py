@@ -10,18 +10,11 @@ from django.test import RequestFactory
 from pytest_django import DjangoAssertNumQueries
 
 from annotator import access
-from annotator.models import Assignment, Membership, Project, Role, User
+from annotator.models import Assignment, Membership, Project, User
 from tests.builders import claimed, make_member, make_project, make_task, make_user
 from tests.conftest import Cast
 
 Reach = Callable[[User, str], Project]
-
-
-@pytest.fixture
-def rita(project: Project) -> User:
-    user = make_user("rita")
-    make_member(project, user, role=Role.REVIEWER)
-    return user
 
 
 @pytest.fixture

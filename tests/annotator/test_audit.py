@@ -1,18 +1,13 @@
 """Who did what: recorded with the change, kept for good."""
 
-from collections.abc import Callable
-
 import pytest
 from django.db import IntegrityError, connection, transaction
 from django.http import HttpResponse
 from django.test import RequestFactory
-from rest_framework.test import APIClient
 
 from annotator import audit, tasks
 from annotator.models import AuditEntry, Project, User
 from tests.conftest import Cast
-
-As = Callable[[User], APIClient]
 
 
 def made() -> AuditEntry:

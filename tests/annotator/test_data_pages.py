@@ -57,20 +57,6 @@ FILE = f"{EXPORT}file/"
 MAIL = "ola.nord@example.com"
 
 
-@pytest.fixture
-def rita(project: Project) -> User:
-    user = make_user("rita")
-    make_member(project, user, role=Role.REVIEWER)
-    return user
-
-
-@pytest.fixture
-def carol(client: Client, cast: Cast) -> Client:
-    """A manager before the pages."""
-    client.force_login(cast.carol)
-    return client
-
-
 def story(task: Task) -> str:
     return f"{DATA}tasks/{task.public_id}/"
 
@@ -111,28 +97,28 @@ def test_pages_open_by_role(project: Project, cast: Cast, rita: User, client: Cl
         assert client.get(f"{address}?layout=annotations&format=csv").status_code == status, user
 
 
-def test_a_task_of_another_project_is_not_found(project: Project, carol: Client) -> None:
+def test_a_task_of_another_project_is_not_found(project: Project, pages: Client) -> None:
     other = make_project("other")
     task = make_task(other, "t-9")
     Task.objects.update(state=Task.State.QUARANTINED)
-    assert carol.get(story(task)).status_code == 404
-    assert carol.get(decision(task)).status_code == 404
-    assert carol.post(decision(task), {"redact": 1}).status_code == 404
+    assert pages.get(story(task)).status_code == 404
+    assert pages.get(decision(task)).status_code == 404
+    assert pages.post(decision(task), {"redact": 1}).status_code == 404
 
 
-def test_gold_tasks_stay_unseen(project: Project, carol: Client) -> None:
+def test_gold_tasks_stay_unseen(project: Project, pages: Client) -> None:
     gold = make_gold(project, "gold-1")
-    assert "gold-1" not in text(carol, DATA)
-    assert carol.get(story(gold)).status_code == 404
-    assert carol.get(decision(gold)).status_code == 404
+    assert "gold-1" not in text(pages, DATA)
+    assert pages.get(story(gold)).status_code == 404
+    assert pages.get(decision(gold)).status_code == 404
 
 
-def test_a_manager_sees_nothing_of_a_task_that_they_rate(project: Project, cast: Cast, carol: Client) -> None:
+def test_a_manager_sees_nothing_of_a_task_that_they_rate(project: Project, cast: Cast, pages: Client) -> None:
     task = make_task(project, "t-1")
     claimed(project, cast.carol)
-    assert "t-1" not in text(carol, DATA)
+    assert "t-1" not in text(pages, DATA)
     for address in (story(task), decision(task)):
-        answer = carol.get(address, follow=True)
+        answer = pages.get(address, follow=True)
         assert "You are rating this task yourself." in answer.content.decode()
         assert answer.redirect_chain
 
@@ -156,32 +142,32 @@ def test_reviewers_see_pseudonyms_and_managers_names(project: Project, cast: Cas
 # The list --------------------------------------------------------------------------------------------------
 
 
-def test_the_list_shows_state_ratings_label_and_spread(project: Project, cast: Cast, carol: Client) -> None:
+def test_the_list_shows_state_ratings_label_and_spread(project: Project, cast: Cast, pages: Client) -> None:
     make_task(project, "t-1")
     for user, level in zip(cast.annotators, (3, 3, 2), strict=True):
         rate(project, user, level)
-    shown = text(carol, DATA)
+    shown = text(pages, DATA)
     assert "What is t-1?" in shown
     assert "Complete" in shown
     assert "A <strong>3.7</strong>" in shown
     assert "1 task." in shown
 
 
-def test_what_is_found_can_be_shared_as_an_address(project: Project, carol: Client) -> None:
+def test_what_is_found_can_be_shared_as_an_address(project: Project, pages: Client) -> None:
     imported(project, task_row("t-1", prompt="Where is Oslo?"), task_row("t-2", prompt="Where is Bergen?"))
     take_words()
-    answer = carol.get(f"{DATA}?q=oslo&state=&label=&spread=")
+    answer = pages.get(f"{DATA}?q=oslo&state=&label=&spread=")
     assert answer.url == f"{DATA}?q=oslo"  # type: ignore[attr-defined]
-    shown = text(carol, DATA, q="oslo", state="open")
+    shown = text(pages, DATA, q="oslo", state="open")
     assert "Where is Oslo?" in shown
     assert "Bergen" not in shown
 
 
-def test_new_texts_are_said_to_be_missing(project: Project, carol: Client) -> None:
+def test_new_texts_are_said_to_be_missing(project: Project, pages: Client) -> None:
     make_task(project)
-    assert "Some new texts are still being read." in text(carol, DATA)
+    assert "Some new texts are still being read." in text(pages, DATA)
     take_words()
-    assert "Some new texts are still being read." not in text(carol, DATA)
+    assert "Some new texts are still being read." not in text(pages, DATA)
 
 
 @pytest.mark.parametrize(
@@ -197,9 +183,9 @@ def test_new_texts_are_said_to_be_missing(project: Project, carol: Client) -> No
         ({"reward_from": "2", "reward_to": "1"}, "less than the lower end"),
     ],
 )
-def test_a_wrong_filter_is_named(project: Project, carol: Client, wrong: dict[str, str], words: str) -> None:
+def test_a_wrong_filter_is_named(project: Project, pages: Client, wrong: dict[str, str], words: str) -> None:
     make_task(project, "t-1")
-    answer = carol.get(DATA, wrong)
+    answer = pages.get(DATA, wrong)
     assert answer.status_code == 422
     assert words in answer.content.decode()
     assert "What is t-1?" not in answer.content.decode()
@@ -217,21 +203,21 @@ def test_a_wrong_filter_is_named(project: Project, carol: Client, wrong: dict[st
         "\U0001f389\u202ex",
     ],
 )
-def test_hostile_words_are_only_words(project: Project, carol: Client, hostile: str) -> None:
+def test_hostile_words_are_only_words(project: Project, pages: Client, hostile: str) -> None:
     make_task(project)
-    answer = carol.get(DATA, {"q": hostile})
+    answer = pages.get(DATA, {"q": hostile})
     assert answer.status_code in (200, 422)
     assert "<script>alert" not in answer.content.decode()
     assert Task.objects.count() == 1
 
 
-def test_pages_follow_each_other(project: Project, carol: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_follow_each_other(project: Project, pages: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     imported(project, *(task_row(f"t-{number}") for number in range(5)))
     monkeypatch.setattr(listing, "PAGE", 2)
     seen: list[str] = []
     address: str | None = f"{DATA}?state=open"
     while address:
-        answer = carol.get(address)
+        answer = pages.get(address)
         seen += [row["task"].external_id for row in answer.context["rows"]]
         further = answer.context["found"].further
         address = f"{DATA}?state=open&after={further}" if further else None
@@ -250,7 +236,7 @@ ORDERS = {
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_tasks_are_sorted_page_by_page(
-    project: Project, carol: Client, monkeypatch: pytest.MonkeyPatch, order: str
+    project: Project, pages: Client, monkeypatch: pytest.MonkeyPatch, order: str
 ) -> None:
     """In the order that the list shows; of equal tasks the newest comes first."""
     imported(project, *(task_row(f"{number}") for number in range(5)))
@@ -260,22 +246,22 @@ def test_tasks_are_sorted_page_by_page(
     monkeypatch.setattr(listing, "PAGE", 2)
     seen, after = "", ""
     while after is not None:
-        answer = carol.get(DATA, {"order": order, "state": "open"} | ({"after": after} if after else {}), follow=True)
+        answer = pages.get(DATA, {"order": order, "state": "open"} | ({"after": after} if after else {}), follow=True)
         seen += "".join(row["task"].external_id for row in answer.context["rows"])
         after = answer.context["found"].further
     assert seen == ORDERS[order]
     assert f'<option value="{order}" selected>' in answer.content.decode()
 
 
-def test_a_count_stops_early(project: Project, carol: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_count_stops_early(project: Project, pages: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     imported(project, *(task_row() for _ in range(5)))
     monkeypatch.setattr(listing, "MOST_COUNTED", 3)
     monkeypatch.setattr("annotator.views.data.MOST_COUNTED", 3)
-    assert "More than 3 tasks." in text(carol, DATA)
+    assert "More than 3 tasks." in text(pages, DATA)
 
 
 def test_a_common_word_is_not_counted_task_by_task(
-    project: Project, carol: Client, monkeypatch: pytest.MonkeyPatch
+    project: Project, pages: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     imported(project, *(task_row(f"t-{number}", prompt="Where is Oslo?") for number in range(7)))
     make_gold(project, "gold-1")
@@ -284,15 +270,15 @@ def test_a_common_word_is_not_counted_task_by_task(
     monkeypatch.setattr(listing, "PAGE", 2)
     monkeypatch.setattr(listing, "MOST_COUNTED", 3)
     monkeypatch.setattr("annotator.views.data.MOST_COUNTED", 3)
-    answer = carol.get(DATA, {"q": "oslo"})
+    answer = pages.get(DATA, {"q": "oslo"})
     assert [row["task"].external_id for row in answer.context["rows"]] == ["t-6", "t-5"]
     assert "More than 3 tasks." in answer.content.decode()
-    answer = carol.get(DATA, {"q": "oslo", "after": answer.context["found"].further})
+    answer = pages.get(DATA, {"q": "oslo", "after": answer.context["found"].further})
     assert [row["task"].external_id for row in answer.context["rows"]] == ["t-4", "t-3"]
 
 
 def test_pages_take_few_queries(
-    project: Project, cast: Cast, carol: Client, django_assert_max_num_queries: DjangoAssertNumQueries
+    project: Project, cast: Cast, pages: Client, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     tasks = [make_task(project, f"t-{number}", prompt=f"Write to {MAIL}") for number in range(4)]
     scan_all(now=NOW)
@@ -306,18 +292,18 @@ def test_pages_take_few_queries(
     addresses = [DATA, f"{DATA}?q=write&state=open&label=none&spread=1", QUARANTINE, EXPORT, decision(quarantined)]
     for address in [*addresses, *map(story, [*tasks, quarantined])]:
         with django_assert_max_num_queries(20, info=address):
-            assert carol.get(address).status_code == 200
+            assert pages.get(address).status_code == 200
 
 
-def test_the_list_shows_the_preference_of_the_reviewer(project: Project, cast: Cast, carol: Client) -> None:
+def test_the_list_shows_the_preference_of_the_reviewer(project: Project, cast: Cast, pages: Client) -> None:
     Project.objects.update(max_annotators=3, ask_preference=True)
     task = make_task(project, "t-1")
     for user, levels in zip(cast.annotators, ([0, 1], [4, 1], [2, 1]), strict=True):
         rate(project, user, levels, preference=1)
-    assert str(PREFERENCE_TEXTS[1]) not in text(carol, DATA)
+    assert str(PREFERENCE_TEXTS[1]) not in text(pages, DATA)
     scores = {response.pk: dict.fromkeys(ATTRIBUTES, 2) for response in task.responses.all()}
     adjudicate(task.pk, scores=scores, preference=-3, reason="slip", by=cast.carol, now=NOW)
-    assert str(PREFERENCE_TEXTS[-3]) in text(carol, DATA)
+    assert str(PREFERENCE_TEXTS[-3]) in text(pages, DATA)
 
 
 # The story -------------------------------------------------------------------------------------------------
@@ -327,7 +313,7 @@ def events(client: Client, task: Task) -> list[tuple[str, str]]:
     return [(event["what"], event["who"]) for event in client.get(story(task)).context["events"]]
 
 
-def test_the_story_tells_what_happened_in_order(project: Project, cast: Cast, carol: Client) -> None:
+def test_the_story_tells_what_happened_in_order(project: Project, cast: Cast, pages: Client) -> None:
     task = make_task(project, "t-1")
     scan_all(now=NOW)
     for user in cast.annotators:
@@ -336,7 +322,7 @@ def test_the_story_tells_what_happened_in_order(project: Project, cast: Cast, ca
     scores = {response.pk: dict.fromkeys(ATTRIBUTES, 2) for response in task.responses.all()}
     adjudicate(task.pk, scores=scores, reason="slip", comment="Read again.", by=cast.carol, now=NOW)
     withdraw(task.pk, by=cast.carol, now=NOW)
-    told = events(carol, task)
+    told = events(pages, task)
     for event in [
         ("Imported", ""),
         ("Searched for personal information", ""),
@@ -349,12 +335,12 @@ def test_the_story_tells_what_happened_in_order(project: Project, cast: Cast, ca
     assert told.index(("Got the task", "alice")) < told.index(("Rated", "alice"))
 
 
-def test_the_story_tells_of_skips_reports_and_decisions(project: Project, cast: Cast, carol: Client) -> None:
+def test_the_story_tells_of_skips_reports_and_decisions(project: Project, cast: Cast, pages: Client) -> None:
     task = reported(project, cast.alice, prompt="<b>Bold</b>")
-    carol.post(f"/projects/talk/review/{task.public_id}/decide/", {"decision": "release"})
+    pages.post(f"/projects/talk/review/{task.public_id}/decide/", {"decision": "release"})
     annotation.skip(claimed(project, cast.bob).pk, reason="other", note="<i>No</i>", now=NOW)
-    shown = text(carol, story(task))
-    told = events(carol, task)
+    shown = text(pages, story(task))
+    told = events(pages, task)
     assert ("Reported", "alice") in told
     assert ("Skipped", "bob") in told
     assert "Released: back in the queue" in [what for what, _ in told]
@@ -362,11 +348,11 @@ def test_the_story_tells_of_skips_reports_and_decisions(project: Project, cast: 
     assert "&lt;i&gt;No&lt;/i&gt;" in shown
 
 
-def test_a_revision_is_told_as_one(project: Project, cast: Cast, carol: Client) -> None:
+def test_a_revision_is_told_as_one(project: Project, cast: Cast, pages: Client) -> None:
     task = make_task(project, "t-1")
     first = rate(project, cast.alice, 3)
     annotation.submit(first.annotation.assignment_id, submission(task, 1), now=NOW)
-    assert ("Changed the rating", "alice") in events(carol, task)
+    assert ("Changed the rating", "alice") in events(pages, task)
 
 
 @pytest.mark.parametrize(
@@ -379,18 +365,18 @@ def test_a_revision_is_told_as_one(project: Project, cast: Cast, carol: Client) 
     ],
 )
 def test_the_story_says_how_the_label_was_made(
-    project: Project, cast: Cast, carol: Client, levels: tuple[int, ...], words: str
+    project: Project, cast: Cast, pages: Client, levels: tuple[int, ...], words: str
 ) -> None:
     Project.objects.update(max_annotators=3)
     project.refresh_from_db()
     task = make_task(project, "t-1")
     for user, level in zip(cast.annotators, levels, strict=False):
         rate(project, user, level)
-    assert words in text(carol, story(task))
+    assert words in text(pages, story(task))
 
 
 def test_a_name_that_another_task_has_too_brings_no_foreign_decisions(
-    project: Project, cast: Cast, carol: Client
+    project: Project, cast: Cast, pages: Client
 ) -> None:
     other = make_project("other")
     make_member(other, cast.carol, role=Role.MANAGER)
@@ -398,17 +384,17 @@ def test_a_name_that_another_task_has_too_brings_no_foreign_decisions(
     foreign = reported(other, cast.alice, "t-1")
     annotation.decide_quarantine(foreign.pk, safe_to_use=False, now=NOW)
     task = make_task(project, "t-1")
-    assert [what for what, _ in events(carol, task)] == ["Imported"]
+    assert [what for what, _ in events(pages, task)] == ["Imported"]
 
 
 # The quarantine --------------------------------------------------------------------------------------------
 
 
-def test_the_quarantine_says_who_set_a_task_aside_and_why(project: Project, cast: Cast, carol: Client) -> None:
+def test_the_quarantine_says_who_set_a_task_aside_and_why(project: Project, cast: Cast, pages: Client) -> None:
     reported(project, cast.alice, prompt=f"Write to {MAIL}")
     make_task(project, "t-2")
     scan_all(now=NOW)
-    shown = text(carol, QUARANTINE)
+    shown = text(pages, QUARANTINE)
     for words in ("alice", "Look at this.", "Bias or stereotype", "E-mail address", "1 task is set aside."):
         assert words in shown
     assert "t-2" not in shown
@@ -416,23 +402,23 @@ def test_the_quarantine_says_who_set_a_task_aside_and_why(project: Project, cast
 
 @pytest.mark.parametrize(("chosen", "state"), [("release", "open"), ("retire", "retired")])
 def test_a_decision_leads_back_to_the_quarantine(
-    project: Project, cast: Cast, carol: Client, chosen: str, state: str
+    project: Project, cast: Cast, pages: Client, chosen: str, state: str
 ) -> None:
     task = reported(project, cast.alice)
     address = f"/projects/talk/review/{task.public_id}/decide/"
-    answer = carol.post(address, {"decision": chosen, "next": QUARANTINE}, follow=True)
+    answer = pages.post(address, {"decision": chosen, "next": QUARANTINE}, follow=True)
     assert answer.redirect_chain == [(QUARANTINE, 302)]
     task.refresh_from_db()
     assert task.state == state
     assert "No task is in quarantine." in answer.content.decode()
-    again = carol.post(address, {"decision": chosen, "next": QUARANTINE}, follow=True)
+    again = pages.post(address, {"decision": chosen, "next": QUARANTINE}, follow=True)
     assert "is no longer set aside" in again.content.decode()
 
 
-def test_a_decision_leads_nowhere_else(project: Project, cast: Cast, carol: Client) -> None:
+def test_a_decision_leads_nowhere_else(project: Project, cast: Cast, pages: Client) -> None:
     task = reported(project, cast.alice)
     address = f"/projects/talk/review/{task.public_id}/decide/"
-    answer = carol.post(address, {"decision": "release", "next": "//evil.example/"})
+    answer = pages.post(address, {"decision": "release", "next": "//evil.example/"})
     assert answer.url == f"/projects/talk/review/{task.public_id}/"  # type: ignore[attr-defined]
 
 
@@ -442,15 +428,15 @@ def redaction(task: Task, client: Client, **fields: Any) -> Any:
     return client.post(decision(task), data | {"redact": 1, "understood": 1} | fields)
 
 
-def test_a_task_is_redacted_as_previewed(project: Project, cast: Cast, carol: Client) -> None:
+def test_a_task_is_redacted_as_previewed(project: Project, cast: Cast, pages: Client) -> None:
     task = reported(project, cast.alice, prompt=f"Write to {MAIL}")
     scan_all(now=NOW)
-    assert "[e-mail address removed]" in text(carol, decision(task))
-    assert redaction(task, carol).url == QUARANTINE
+    assert "[e-mail address removed]" in text(pages, decision(task))
+    assert redaction(task, pages).url == QUARANTINE
     task.refresh_from_db()
     assert MAIL not in str(task.conversation)
     assert task.state == Task.State.OPEN
-    assert "Redacted: personal information erased" in text(carol, story(task))
+    assert "Redacted: personal information erased" in text(pages, story(task))
 
 
 @pytest.mark.parametrize(
@@ -463,28 +449,28 @@ def test_a_task_is_redacted_as_previewed(project: Project, cast: Cast, carol: Cl
     ],
 )
 def test_nothing_is_erased_that_was_not_previewed(
-    project: Project, cast: Cast, carol: Client, fields: dict[str, Any], words: str
+    project: Project, cast: Cast, pages: Client, fields: dict[str, Any], words: str
 ) -> None:
     task = reported(project, cast.alice, prompt=f"Write to {MAIL}")
     scan_all(now=NOW)
-    form = carol.get(decision(task)).context["form"]
+    form = pages.get(decision(task)).context["form"]
     prefix = f"task-{task.pk}-"
     data = {"redact": 1, "understood": 1, f"{prefix}previewed": form.key()}
     data |= {f"{prefix}spans": [mark.span for mark in form.marked]}
     for name, value in fields.items():
         name = name if name == "understood" else f"{prefix}{name}"
         data = data | {name: value} if value else {key: kept for key, kept in data.items() if key != name}
-    answer = carol.post(decision(task), data)
+    answer = pages.post(decision(task), data)
     assert answer.status_code == 422
     assert words in answer.content.decode()
     task.refresh_from_db()
     assert MAIL in str(task.conversation)
 
 
-def test_a_task_that_somebody_else_has_decided_leads_to_its_story(project: Project, cast: Cast, carol: Client) -> None:
+def test_a_task_that_somebody_else_has_decided_leads_to_its_story(project: Project, cast: Cast, pages: Client) -> None:
     task = reported(project, cast.alice)
     annotation.decide_quarantine(task.pk, safe_to_use=True, now=NOW)
-    assert carol.get(decision(task)).url == story(task)  # type: ignore[attr-defined]
+    assert pages.get(decision(task)).url == story(task)  # type: ignore[attr-defined]
     assert Report.objects.get().decision == "dismissed"
     assert not Skip.objects.exists()
 
@@ -503,44 +489,44 @@ def labelled(project: Project, cast: Cast) -> None:
 @pytest.mark.usefixtures("labelled")
 @pytest.mark.parametrize("layout", ["helpsteer2", "disagreements", "annotations"])
 @pytest.mark.parametrize("format", ["jsonl", "csv"])
-def test_the_preview_says_what_the_download_holds(carol: Client, layout: str, format: str) -> None:
+def test_the_preview_says_what_the_download_holds(pages: Client, layout: str, format: str) -> None:
     chosen = {"layout": layout, "format": format}
-    shown = carol.get(EXPORT, chosen).context
-    file = carol.get(FILE, chosen).getvalue()
+    shown = pages.get(EXPORT, chosen).context
+    file = pages.get(FILE, chosen).getvalue()
     assert shown["preview"].bytes == len(file)
     assert shown["preview"].rows == file.count(b"\n") - (format == "csv")
     assert len(shown["rows"]) == 10
-    assert f'formaction="{FILE}">Download</button>' in carol.get(EXPORT, chosen).content.decode()
+    assert f'formaction="{FILE}">Download</button>' in pages.get(EXPORT, chosen).content.decode()
 
 
 @pytest.mark.usefixtures("labelled")
-def test_a_large_export_is_estimated(carol: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_export_is_estimated(pages: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(previews, "MEASURED", 10)
-    assert "14 rows" in text(carol, EXPORT, layout="helpsteer2")
+    assert "14 rows" in text(pages, EXPORT, layout="helpsteer2")
     monkeypatch.setattr(previews, "COUNTED_TASKS", 6)
     monkeypatch.setattr(previews, "PLACES", 3)
-    shown = text(carol, EXPORT, layout="helpsteer2")
+    shown = text(pages, EXPORT, layout="helpsteer2")
     assert "About 14 rows" in shown
     assert "estimated from a part of the tasks" in shown
 
 
 @pytest.mark.usefixtures("labelled")
-def test_only_a_download_is_recorded(carol: Client) -> None:
-    text(carol, EXPORT)
+def test_only_a_download_is_recorded(pages: Client) -> None:
+    text(pages, EXPORT)
     assert not AuditEntry.objects.filter(action="labels.exported").exists()
-    carol.get(FILE, {"layout": "annotations", "format": "jsonl", "since": "2020-01-01"})
+    pages.get(FILE, {"layout": "annotations", "format": "jsonl", "since": "2020-01-01"})
     assert AuditEntry.objects.get(action="labels.exported").details["layout"] == "annotations"
 
 
 @pytest.mark.usefixtures("labelled")
-def test_only_what_is_new_is_exported(carol: Client) -> None:
-    assert "Nothing that is chosen here can be exported" in text(carol, EXPORT, since="2126-01-01")
-    assert "rows" in text(carol, EXPORT, since="2026-01-01")
+def test_only_what_is_new_is_exported(pages: Client) -> None:
+    assert "Nothing that is chosen here can be exported" in text(pages, EXPORT, since="2126-01-01")
+    assert "rows" in text(pages, EXPORT, since="2026-01-01")
 
 
 @pytest.mark.usefixtures("labelled")
 @pytest.mark.parametrize("large", [False, True])
-def test_a_part_is_exported(carol: Client, project: Project, large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_is_exported(pages: Client, project: Project, large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if large:
         monkeypatch.setattr(previews, "COUNTED_TASKS", 3)
     german = make_task(project, "german", lang="de")
@@ -548,17 +534,17 @@ def test_a_part_is_exported(carol: Client, project: Project, large: bool, monkey
     for user in make_user("x"), make_user("y"), make_user("z"):
         rate(project, user, 2)
     chosen = {"layout": "annotations", "format": "jsonl", "language": "German", "source": str(german.from_import_id)}
-    shown = carol.get(EXPORT, chosen)
+    shown = pages.get(EXPORT, chosen)
     assert (shown.context["preview"].rows, shown.context["preview"].exact) == (6, True)
-    assert carol.get(FILE, chosen).getvalue().count(b"\n") == 6
-    assert "Nothing that is chosen here" in text(carol, EXPORT, language="fr")
+    assert pages.get(FILE, chosen).getvalue().count(b"\n") == 6
+    assert "Nothing that is chosen here" in text(pages, EXPORT, language="fr")
 
 
 @pytest.mark.usefixtures("labelled")
-def test_a_large_part_is_estimated(carol: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_part_is_estimated(pages: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(previews, "COUNTED_TASKS", 4)
     monkeypatch.setattr(previews, "PLACES", 2)
-    shown = text(carol, EXPORT, layout="helpsteer2", state="complete")
+    shown = text(pages, EXPORT, layout="helpsteer2", state="complete")
     assert "About 14 rows" in shown
     assert "The first 10 rows" in shown
 
@@ -576,19 +562,19 @@ def test_a_preview_reads_a_few_tasks_before_the_others(
 
 
 @pytest.mark.usefixtures("labelled")
-def test_some_fields_are_shown_and_downloaded(carol: Client) -> None:
+def test_some_fields_are_shown_and_downloaded(pages: Client) -> None:
     chosen = {"layout": "helpsteer2", "format": "csv", "only": "helpfulness, prompt", "label_source": "consensus"}
-    shown = carol.get(EXPORT, chosen)
+    shown = pages.get(EXPORT, chosen)
     assert shown.context["columns"] == ["helpfulness", "prompt"]
-    file = carol.get(FILE, chosen).getvalue().decode()
+    file = pages.get(FILE, chosen).getvalue().decode()
     assert file.splitlines()[0] == "helpfulness,prompt"
     assert file.count("\r\n") == shown.context["preview"].rows + 1
 
 
 @pytest.mark.parametrize("wrong", WRONG_EXPORTS)
-def test_a_wrong_export_is_refused(carol: Client, wrong: dict[str, str]) -> None:
-    assert carol.get(EXPORT, wrong).status_code == 422
-    answer = carol.get(FILE, wrong, follow=True)
+def test_a_wrong_export_is_refused(pages: Client, wrong: dict[str, str]) -> None:
+    assert pages.get(EXPORT, wrong).status_code == 422
+    answer = pages.get(FILE, wrong, follow=True)
     assert answer.redirect_chain == [(EXPORT, 302)]
     assert "Nothing was downloaded." in answer.content.decode()
 
@@ -599,7 +585,7 @@ def test_every_layout_is_explained_and_counted() -> None:
 
 
 @pytest.mark.parametrize("since", ["0001-01-01", "9999-12-31"])
-def test_the_ends_of_the_calendar_break_nothing(project: Project, carol: Client, since: str) -> None:
+def test_the_ends_of_the_calendar_break_nothing(project: Project, pages: Client, since: str) -> None:
     make_task(project)
-    assert carol.get(EXPORT, {"since": since}).status_code in (200, 422)
-    assert carol.get(FILE, {"since": since, "until": since}).status_code in (200, 302)
+    assert pages.get(EXPORT, {"since": since}).status_code in (200, 422)
+    assert pages.get(FILE, {"since": since, "until": since}).status_code in (200, 302)

@@ -5,7 +5,7 @@ import re
 import pytest
 from django.test import Client
 
-from annotator.models import Project, User
+from annotator.models import Project
 from annotator.projects import rubrics
 from annotator.projects.rubrics import AttributeText, RubricText
 from annotator.templatetags.scales import level
@@ -15,13 +15,6 @@ from tests.builders import make_task, rate
 from tests.conftest import Cast
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def carol(cast: Cast, client: Client) -> Client:
-    User.objects.filter(pk=cast.carol.pk).update(is_staff=True)
-    client.force_login(cast.carol)
-    return client
 
 
 def test_a_level_is_one_more_than_its_score() -> None:
@@ -42,11 +35,11 @@ def test_a_few_short_words_stand_for_their_numbers(
     assert ("worded" in page) == (shown == ["No", "Yes"])
 
 
-def test_the_agreement_matrix_begins_at_one(project: Project, cast: Cast, carol: Client) -> None:
+def test_the_agreement_matrix_begins_at_one(project: Project, cast: Cast, staff: Client) -> None:
     make_task(project)
     for user in cast.annotators:
         rate(project, user, [0, 4])
-    heat = carol.get("/projects/talk/agreement/").content.decode().split('<table class="heat">')[1].split("</table>")[0]
+    heat = staff.get("/projects/talk/agreement/").content.decode().split('<table class="heat">')[1].split("</table>")[0]
     assert re.findall(r'<th scope="row">(\d)</th>', heat) == list("12345")
     assert re.findall(r'<th scope="col">(\d)</th>', heat) == list("12345")
 
@@ -62,18 +55,18 @@ def test_the_keys_that_rate_are_those_of_the_longest_scale(project: Project, cas
     assert ("<kbd>1</kbd> – <kbd>7</kbd>" in page, "– <kbd>9</kbd>" in page) == (True, False)
 
 
-def test_scores_of_models_are_expected_levels(project: Project, cast: Cast, carol: Client) -> None:
+def test_scores_of_models_are_expected_levels(project: Project, cast: Cast, staff: Client) -> None:
     response = make_task(project).responses.earliest("pk")
     model = make_model(project, 1)
     RewardModel.objects.update(attributes=["helpfulness"])
     Score.objects.create(reward_model=model, response=response, scores={"helpfulness": 2.5}, reward=2.5)
-    assert "helpfulness 3.50" in carol.get("/admin/rewards/score/").content.decode()
+    assert "helpfulness 3.50" in staff.get("/admin/rewards/score/").content.decode()
 
 
-def test_the_review_shows_levels_and_rest_scores(project: Project, cast: Cast, carol: Client) -> None:
+def test_the_review_shows_levels_and_rest_scores(project: Project, cast: Cast, staff: Client) -> None:
     task = make_task(project, responses=1)
     rate(project, cast.alice, 3)
-    page = carol.get(f"/projects/talk/review/{task.public_id}/").content.decode()
+    page = staff.get(f"/projects/talk/review/{task.public_id}/").content.decode()
     assert re.findall(r"<abbr title=[^>]*>(\d)</abbr>", page) == ["4"] * 5
-    rows = carol.get("/api/v1/projects/talk/annotations/").json()["results"]
+    rows = staff.get("/api/v1/projects/talk/annotations/").json()["results"]
     assert rows[0]["ratings"][0]["scores"]["helpfulness"] == 3

@@ -17,14 +17,8 @@ SENT = {"name": "Our talks", "rubric": "helpsteer2", "protocol": "helpsteer2", "
 OWN = {"protocol": "own", "base_annotators": 2, "max_annotators": 4, "escalate_above": 1, "keep": 2, "drop_above": 3}
 
 
-@pytest.fixture
-def carol(cast: Cast, client: Client) -> Client:
-    client.force_login(cast.carol)
-    return client
-
-
-def test_a_manager_creates_a_project_and_lands_on_its_overview(carol: Client, cast: Cast) -> None:
-    answer = carol.post("/new-project/", SENT)
+def test_a_manager_creates_a_project_and_lands_on_its_overview(pages: Client, cast: Cast) -> None:
+    answer = pages.post("/new-project/", SENT)
     assert (answer.status_code, answer["Location"]) == (302, "/projects/our-talks/")
     project = Project.objects.get(slug="our-talks")
     assert project.memberships.get().user == cast.carol
@@ -33,31 +27,31 @@ def test_a_manager_creates_a_project_and_lands_on_its_overview(carol: Client, ca
     assert AuditEntry.objects.get(action="project.created", project="our-talks").actor == "carol"
 
 
-def test_what_the_product_brings_is_in_the_language_of_the_reader(carol: Client, german: Mapping[str, str]) -> None:
-    page = carol.get("/new-project/", headers=german).content.decode()
+def test_what_the_product_brings_is_in_the_language_of_the_reader(pages: Client, german: Mapping[str, str]) -> None:
+    page = pages.get("/new-project/", headers=german).content.decode()
     assert "Eine Skala für die Qualität insgesamt" in page
     assert "# Richtlinien für Bewertende" in page
 
 
 @pytest.mark.parametrize("key", PRESETS)
-def test_a_preset_gives_its_numbers(carol: Client, key: str) -> None:
-    carol.post("/new-project/", SENT | {"protocol": key, "base_annotators": 9, "keep": 7})
+def test_a_preset_gives_its_numbers(pages: Client, key: str) -> None:
+    pages.post("/new-project/", SENT | {"protocol": key, "base_annotators": 9, "keep": 7})
     project = Project.objects.get(slug="our-talks")
     assert {name: getattr(project, name) for name in PRESETS[key].numbers} == PRESETS[key].numbers
 
 
-def test_own_numbers_that_nothing_exceeds_are_named(carol: Client) -> None:
+def test_own_numbers_that_nothing_exceeds_are_named(pages: Client) -> None:
     sent = SENT | OWN | {"escalate_above": 4}
     said = "so the spread never asks for more annotators"
-    assert said in carol.post("/new-project/", sent | {"preview": "1"}, HTTP_HX_REQUEST="true").content.decode()
+    assert said in pages.post("/new-project/", sent | {"preview": "1"}, HTTP_HX_REQUEST="true").content.decode()
     assert (
-        said not in carol.post("/new-project/", SENT | OWN | {"preview": "1"}, HTTP_HX_REQUEST="true").content.decode()
+        said not in pages.post("/new-project/", SENT | OWN | {"preview": "1"}, HTTP_HX_REQUEST="true").content.decode()
     )
-    assert said in carol.post("/new-project/", sent, follow=True).content.decode()
+    assert said in pages.post("/new-project/", sent, follow=True).content.decode()
 
 
-def test_own_numbers_are_taken(carol: Client) -> None:
-    carol.post("/new-project/", SENT | OWN)
+def test_own_numbers_are_taken(pages: Client) -> None:
+    pages.post("/new-project/", SENT | OWN)
     project = Project.objects.get(slug="our-talks")
     assert (project.base_annotators, project.max_annotators, project.keep) == (2, 4, 2)
     assert (project.escalate_above, project.drop_above) == (1, 3)
@@ -78,24 +72,24 @@ def test_own_numbers_are_taken(carol: Client) -> None:
         ({"description": "x" * 3000}, "at most 2000"),
     ],
 )
-def test_what_no_project_can_have_comes_back_with_a_reason(carol: Client, wrong: dict[str, Any], said: str) -> None:
-    answer = carol.post("/new-project/", SENT | wrong)
+def test_what_no_project_can_have_comes_back_with_a_reason(pages: Client, wrong: dict[str, Any], said: str) -> None:
+    answer = pages.post("/new-project/", SENT | wrong)
     assert answer.status_code == 422
     assert said in answer.content.decode()
     assert "# Read" in answer.content.decode()
     assert Project.objects.count() == 1
 
 
-def test_hostile_names_are_shown_as_text(carol: Client) -> None:
-    carol.post("/new-project/", SENT | {"name": "<script>alert(1)</script>"})
-    page = carol.get(f"/projects/{Project.objects.latest('pk').slug}/").content.decode()
+def test_hostile_names_are_shown_as_text(pages: Client) -> None:
+    pages.post("/new-project/", SENT | {"name": "<script>alert(1)</script>"})
+    page = pages.get(f"/projects/{Project.objects.latest('pk').slug}/").content.decode()
     assert "<script>alert(1)" not in page
     assert "&lt;script&gt;alert(1)" in page
 
 
-def test_the_slug_follows_from_the_name(carol: Client) -> None:
+def test_the_slug_follows_from_the_name(pages: Client) -> None:
     make_project("our-talks")
-    carol.post("/new-project/", SENT)
+    pages.post("/new-project/", SENT)
     assert Project.objects.filter(slug="our-talks-2").exists()
     assert free_slug("Ünïcode & more") == "unicode-more"
     assert free_slug("日本") == "project"
@@ -107,8 +101,8 @@ def test_the_slug_follows_from_the_name(carol: Client) -> None:
 # The estimate ------------------------------------------------------------------------------------------------
 
 
-def test_the_estimate_works_without_scripts(carol: Client) -> None:
-    answer = carol.post("/new-project/", SENT | {"preview": "1", "tasks_planned": 2000, "name": "", "keep": ""})
+def test_the_estimate_works_without_scripts(pages: Client) -> None:
+    answer = pages.post("/new-project/", SENT | {"preview": "1", "tasks_planned": 2000, "name": "", "keep": ""})
     page = answer.content.decode()
     assert answer.status_code == 200
     assert "About 6,820 annotations for 2,000 tasks" in page
@@ -128,8 +122,8 @@ def test_the_estimate_works_without_scripts(carol: Client) -> None:
         ({"tasks_planned": ""}, "Complete the numbers"),
     ],
 )
-def test_htmx_gets_the_estimate_alone(carol: Client, sent: dict[str, Any], said: str) -> None:
-    page = carol.post("/new-project/", SENT | {"preview": "1"} | sent, headers={"HX-Request": "true"}).content.decode()
+def test_htmx_gets_the_estimate_alone(pages: Client, sent: dict[str, Any], said: str) -> None:
+    page = pages.post("/new-project/", SENT | {"preview": "1"} | sent, headers={"HX-Request": "true"}).content.decode()
     assert said in page
     assert "<form" not in page
 
@@ -142,12 +136,12 @@ def test_the_published_share_gives_the_published_mean() -> None:
 # A copy ------------------------------------------------------------------------------------------------------
 
 
-def test_a_copy_has_the_settings_and_the_guidelines_but_no_data(carol: Client, project: Project, cast: Cast) -> None:
+def test_a_copy_has_the_settings_and_the_guidelines_but_no_data(pages: Client, project: Project, cast: Cast) -> None:
     Project.objects.update(keep=2, quota=7, paused=True, training_config={"epochs": 3}, gold_every=9)
     Guideline.objects.create(project=project, version=1, text="Older")
     Guideline.objects.create(project=project, version=2, text="In force")
     make_task(project)
-    answer = carol.post("/new-project/?copy=", {"source": "talk", "name": "Second talk"})
+    answer = pages.post("/new-project/?copy=", {"source": "talk", "name": "Second talk"})
     assert answer["Location"] == "/projects/second-talk/"
     copy, source = Project.objects.get(slug="second-talk"), Project.objects.get(slug="talk")
     assert settings_of(copy) == settings_of(source)
@@ -157,11 +151,11 @@ def test_a_copy_has_the_settings_and_the_guidelines_but_no_data(carol: Client, p
     assert [member.user for member in copy.memberships.all()] == [cast.carol]
 
 
-def test_nobody_copies_a_project_that_they_do_not_manage(carol: Client, cast: Cast) -> None:
+def test_nobody_copies_a_project_that_they_do_not_manage(pages: Client, cast: Cast) -> None:
     make_project("secret")
     make_member(make_project("rated"), cast.carol)
     for slug in ("secret", "rated"):
-        answer = carol.post("/new-project/?copy=", {"source": slug, "name": "Mine"})
+        answer = pages.post("/new-project/?copy=", {"source": slug, "name": "Mine"})
         assert answer.status_code == 422
         assert f'value="{slug}"' not in answer.content.decode()
     assert not Project.objects.filter(name="Mine").exists()
@@ -191,10 +185,10 @@ def test_a_superuser_of_an_empty_installation_is_led_to_it(client: Client, db: N
     assert client.post("/new-project/", SENT).status_code == 302
 
 
-def test_no_page_of_it_asks_often(carol: Client, django_assert_max_num_queries: Any) -> None:
+def test_no_page_of_it_asks_often(pages: Client, django_assert_max_num_queries: Any) -> None:
     for address in ("/new-project/", "/new-project/?copy="):
         with django_assert_max_num_queries(20):
-            carol.get(address)
+            pages.get(address)
 
 
 def test_the_spreads_of_presets_are_in_proportion_to_the_scale() -> None:
@@ -206,7 +200,7 @@ def test_the_spreads_of_presets_are_in_proportion_to_the_scale() -> None:
 
 @pytest.mark.parametrize("protocol", PRESETS)
 @pytest.mark.parametrize(("rubric", "spread"), [("helpsteer2", 2), ("yes_no", 0)])
-def test_every_preset_fits_every_rubric(carol: Client, protocol: str, rubric: str, spread: int) -> None:
-    assert carol.post("/new-project/", SENT | {"rubric": rubric, "protocol": protocol}).status_code == 302
+def test_every_preset_fits_every_rubric(pages: Client, protocol: str, rubric: str, spread: int) -> None:
+    assert pages.post("/new-project/", SENT | {"rubric": rubric, "protocol": protocol}).status_code == 302
     project = Project.objects.get(slug="our-talks")
     assert (project.escalate_above, project.drop_above) == (spread, spread)

@@ -16,11 +16,11 @@ from annotator.pii.redaction import Choice, redact
 from annotator.segmenting import is_partition, ranges
 from rewards.models import Score
 from tests.builders import NOW, imported, make_member, make_project, make_task, make_user, task_row
+from tests.conftest import As
 from tests.rewards.test_api import make_model
 
 TEXT = "It rains. It pours. It ends."
 ASPECTS = ["helpfulness", "correctness", "safety", "completeness", "clarity"]
-AsUser = Callable[[User], APIClient]
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def refused(client: APIClient, change: Callable[[Any], None]) -> str:
     return str(answer.json())
 
 
-def test_a_lease_names_the_segments(task: Task, raters: list[User], as_user: AsUser) -> None:
+def test_a_lease_names_the_segments(task: Task, raters: list[User], as_user: As) -> None:
     leased = lease(as_user(raters[0]))
     of_text = leased["task"]["responses"][number(leased, TEXT)]["segments"]
     assert of_text == [
@@ -98,7 +98,7 @@ def test_a_lease_names_the_segments(task: Task, raters: list[User], as_user: AsU
     assert "segments" in leased["asks"]
 
 
-def test_the_cut_is_stored_and_stays(task: Task, raters: list[User], as_user: AsUser) -> None:
+def test_the_cut_is_stored_and_stays(task: Task, raters: list[User], as_user: As) -> None:
     lease(as_user(raters[0]))
     stored = Response.objects.get(external_id="a")
     assert stored.segments == [[0, 10], [10, 20], [20, 28]]
@@ -107,7 +107,7 @@ def test_the_cut_is_stored_and_stays(task: Task, raters: list[User], as_user: As
     assert len(leased["task"]["responses"][number(leased, TEXT)]["segments"]) == 1
 
 
-def test_a_rating_is_stored_by_segment_and_aspect(task: Task, raters: list[User], as_user: AsUser) -> None:
+def test_a_rating_is_stored_by_segment_and_aspect(task: Task, raters: list[User], as_user: As) -> None:
     answer = rate(as_user(raters[0]), 4, 0, None)
     annotation = Annotation.objects.get(pk=answer["annotation"])
     assert annotation.aspects == ASPECTS
@@ -116,7 +116,7 @@ def test_a_rating_is_stored_by_segment_and_aspect(task: Task, raters: list[User]
     assert sent["segments"][2] == {"index": 2, "scores": dict.fromkeys(ASPECTS)}
 
 
-def test_the_same_rating_again_changes_nothing(task: Task, raters: list[User], as_user: AsUser) -> None:
+def test_the_same_rating_again_changes_nothing(task: Task, raters: list[User], as_user: As) -> None:
     leased = lease(as_user(raters[0]))
     address = f"/api/v1/assignments/{leased['assignment']}/annotation/"
     first, again, other = (
@@ -147,12 +147,12 @@ def test_the_same_rating_again_changes_nothing(task: Task, raters: list[User], a
     ],
 )
 def test_a_rating_off_the_segments_is_refused(
-    task: Task, raters: list[User], as_user: AsUser, change: Callable[[Any], None], says: str
+    task: Task, raters: list[User], as_user: As, change: Callable[[Any], None], says: str
 ) -> None:
     assert says in refused(as_user(raters[0]), change)
 
 
-def test_a_comment_is_kept_with_its_place(task: Task, raters: list[User], as_user: AsUser) -> None:
+def test_a_comment_is_kept_with_its_place(task: Task, raters: list[User], as_user: As) -> None:
     leased = lease(as_user(raters[0]))
     sent = body(leased, 3, 3, 3)
     sent["ratings"][number(leased, TEXT)]["comments"] = [{"start": 3, "end": 8, "text": "It snows."}]
@@ -161,7 +161,7 @@ def test_a_comment_is_kept_with_its_place(task: Task, raters: list[User], as_use
     assert Rating.objects.get(response__external_id="a").comments == [[3, 8, "It snows."]]
 
 
-def test_three_ratings_become_labels_of_segments(task: Task, raters: list[User], as_user: AsUser) -> None:
+def test_three_ratings_become_labels_of_segments(task: Task, raters: list[User], as_user: As) -> None:
     for user, levels in zip(raters, ((4, 1, None), (3, 1, None), (4, 2, 2)), strict=True):
         rate(as_user(user), *levels)
     label = Label.objects.get(response__external_id="a")
@@ -170,7 +170,7 @@ def test_three_ratings_become_labels_of_segments(task: Task, raters: list[User],
     assert label.segment_means == [[pytest.approx(11 / 3)] * 5, [pytest.approx(4 / 3)] * 5, [None] * 5]
 
 
-def test_a_wide_spread_on_one_segment_asks_for_more(task: Task, raters: list[User], as_user: AsUser) -> None:
+def test_a_wide_spread_on_one_segment_asks_for_more(task: Task, raters: list[User], as_user: As) -> None:
     Project.objects.update(max_annotators=5)
     for user, level in zip(raters, (0, 4, 4), strict=True):
         rate(as_user(user), 4, level, 4)
@@ -178,7 +178,7 @@ def test_a_wide_spread_on_one_segment_asks_for_more(task: Task, raters: list[Use
     assert (task.state, task.slots_wanted) == (Task.State.OPEN, 5)
 
 
-def test_a_share_of_segments_may_differ_more(task: Task, raters: list[User], as_user: AsUser) -> None:
+def test_a_share_of_segments_may_differ_more(task: Task, raters: list[User], as_user: As) -> None:
     Project.objects.update(max_annotators=5, spread_share=0.4)
     for user, level in zip(raters, (0, 4, 4), strict=True):
         rate(as_user(user), 4, level, 4)
@@ -200,7 +200,7 @@ def test_the_mean_of_a_segment_is_that_of_those_to_whom_the_aspect_applies() -> 
     assert mean_scores([*rated[1:], Rated(3, {(7, 0): {}}, aspects=("safety",))]) == {(7, 0): {}}
 
 
-def test_own_segments_are_compared_on_the_finest_common_cut(task: Task, raters: list[User], as_user: AsUser) -> None:
+def test_own_segments_are_compared_on_the_finest_common_cut(task: Task, raters: list[User], as_user: As) -> None:
     Project.objects.update(allow_recut=True)
     rate(as_user(raters[0]), 4, 2, 0)
     leased = lease(as_user(raters[1]))
@@ -224,14 +224,14 @@ def test_own_segments_are_compared_on_the_finest_common_cut(task: Task, raters: 
     assert consensus.spread([], "clarity") is None
 
 
-def test_an_own_cut_must_partition_the_text(task: Task, raters: list[User], as_user: AsUser) -> None:
+def test_an_own_cut_must_partition_the_text(task: Task, raters: list[User], as_user: As) -> None:
     Project.objects.update(allow_recut=True)
     assert "belong to none" in refused(
         as_user(raters[0]), lambda rating: rating.update(cut=[[0, 5], [6, 20], [20, 28]])
     )
 
 
-def test_the_database_refuses_cells_off_every_scale(task: Task, raters: list[User], as_user: AsUser) -> None:
+def test_the_database_refuses_cells_off_every_scale(task: Task, raters: list[User], as_user: As) -> None:
     rate(as_user(raters[0]), 4, 1, 1)
     bad: Any
     for bad in ([[7]], [[1.5]], [["4"]], [[True]], [4], {"0": [4]}, [[[1]]], "x"):
@@ -242,7 +242,7 @@ def test_the_database_refuses_cells_off_every_scale(task: Task, raters: list[Use
             Response.objects.update(segments=bad)
 
 
-def test_a_project_of_whole_responses_takes_no_segments(db: None, as_user: AsUser) -> None:
+def test_a_project_of_whole_responses_takes_no_segments(db: None, as_user: As) -> None:
     project = make_project("plain")
     make_task(project, "t")
     alice = make_user("alice")
@@ -258,7 +258,7 @@ def test_a_project_of_whole_responses_takes_no_segments(db: None, as_user: AsUse
     assert "leave out the segments" in str(answer.json())
 
 
-def test_a_reviewer_settles_segments(task: Task, raters: list[User], as_user: AsUser) -> None:
+def test_a_reviewer_settles_segments(task: Task, raters: list[User], as_user: As) -> None:
     for user in raters:
         rate(as_user(user), 4, 1, 1)
     judge = make_user("judge")
@@ -279,7 +279,7 @@ def test_a_reviewer_settles_segments(task: Task, raters: list[User], as_user: As
     assert labels["b"].segment_scores == [[4] * 5]  # the annotators' own, which the reviewer left alone
 
 
-def test_a_reviewer_settles_all_segments_of_a_response_or_none(task: Task, raters: list[User], as_user: AsUser) -> None:
+def test_a_reviewer_settles_all_segments_of_a_response_or_none(task: Task, raters: list[User], as_user: As) -> None:
     for user in raters:
         rate(as_user(user), 4, 1, 1)
     judge = make_user("judge")
@@ -308,7 +308,7 @@ def redacted(task: Task, *quotes: str) -> Response:
     return response
 
 
-def test_segments_move_with_a_redaction(task: Task, raters: list[User], as_user: AsUser) -> None:
+def test_segments_move_with_a_redaction(task: Task, raters: list[User], as_user: As) -> None:
     rate(as_user(raters[0]), 4, 1, 2)
     Rating.objects.filter(response__external_id="a").update(comments=[[13, 18, "It pours, you say."]])
     response = redacted(task, "pours")
@@ -320,7 +320,7 @@ def test_segments_move_with_a_redaction(task: Task, raters: list[User], as_user:
     assert rating.comments == [[13, 13 + len(removed), f"It {removed}, you say."]]
 
 
-def test_a_segment_that_is_erased_takes_its_scores_along(task: Task, raters: list[User], as_user: AsUser) -> None:
+def test_a_segment_that_is_erased_takes_its_scores_along(task: Task, raters: list[User], as_user: As) -> None:
     for user in raters:
         rate(as_user(user), 4, 1, 2)
     response = redacted(task, "rains. It pours. It")
@@ -332,7 +332,7 @@ def test_a_segment_that_is_erased_takes_its_scores_along(task: Task, raters: lis
     assert (label.segment_scores, label.segment_means) == ([[4] * 5, [2] * 5], [[4.0] * 5, [2.0] * 5])
 
 
-def test_a_draft_says_nothing_of_another_segment(task: Task, raters: list[User], as_user: AsUser) -> None:
+def test_a_draft_says_nothing_of_another_segment(task: Task, raters: list[User], as_user: As) -> None:
     leased = lease(as_user(raters[0]))
     response = Response.objects.get(external_id="a")
     form = {f"seg-{response.public_id}-2-safety": "3", f"cut-{response.public_id}": "28", "justification": "So."}
@@ -358,9 +358,7 @@ def put_segments(client: APIClient, task: Task, segments: Any) -> Any:
 
 
 @pytest.mark.parametrize("given", [[[0, 20], [20, 28]], ["It rains. It pours. ", "It ends."]])
-def test_a_manager_changes_the_segments_before_anybody_rates(
-    task: Task, boss: User, as_user: AsUser, given: Any
-) -> None:
+def test_a_manager_changes_the_segments_before_anybody_rates(task: Task, boss: User, as_user: As, given: Any) -> None:
     answer = put_segments(as_user(boss), task, given)
     assert answer.status_code == 200, answer.json()
     assert Response.objects.get(external_id="a").segments == [[0, 20], [20, 28]]
@@ -369,7 +367,7 @@ def test_a_manager_changes_the_segments_before_anybody_rates(
     assert AuditEntry.objects.filter(action="task.recut").exists()
 
 
-def test_a_models_scores_of_former_segments_go(task: Task, boss: User, as_user: AsUser) -> None:
+def test_a_models_scores_of_former_segments_go(task: Task, boss: User, as_user: As) -> None:
     response = Response.objects.get(external_id="a")
     cuts_of(task.project, task, [response])
     rows = [[3.0] * 5, [1.0] * 5, [2.0] * 5]
@@ -384,18 +382,18 @@ def test_a_models_scores_of_former_segments_go(task: Task, boss: User, as_user: 
     assert Score.objects.get().segment_scores is None
 
 
-def test_segments_that_somebody_rates_stay(task: Task, boss: User, raters: list[User], as_user: AsUser) -> None:
+def test_segments_that_somebody_rates_stay(task: Task, boss: User, raters: list[User], as_user: As) -> None:
     lease(as_user(raters[0]))
     answer = put_segments(as_user(boss), task, [[0, 28]])
     assert (answer.status_code, answer.json()["code"]) == (409, "in_use")
     assert len(Response.objects.get(external_id="a").segments or []) == 3
 
 
-def test_annotators_change_no_segments(task: Task, raters: list[User], as_user: AsUser) -> None:
+def test_annotators_change_no_segments(task: Task, raters: list[User], as_user: As) -> None:
     assert put_segments(as_user(raters[0]), task, [[0, 28]]).status_code == 403
 
 
-def test_a_cut_that_does_not_fit_is_refused(task: Task, boss: User, as_user: AsUser) -> None:
+def test_a_cut_that_does_not_fit_is_refused(task: Task, boss: User, as_user: As) -> None:
     for given in ([[0, 5]], ["It snows."], [[0, 28], "x"], "all", []):
         assert put_segments(as_user(boss), task, given).status_code == 400, given
 

@@ -14,7 +14,6 @@ from django.db.models import Model
 from django.http import HttpResponse
 from django.test import Client, RequestFactory
 from django.urls import URLResolver, get_resolver, reverse
-from rest_framework.test import APIClient
 
 from annotator import annotation
 from annotator.api.rubrics import answered
@@ -42,7 +41,7 @@ from annotator.webhooks import endpoints
 from annotator.webhooks.endpoints import Wish
 from tests.annotator.segmented import make_segmented_project, make_segmented_task
 from tests.builders import ATTRIBUTES, NOW, make_gold, make_member, make_task, rate
-from tests.conftest import Cast
+from tests.conftest import As, Cast
 
 Fields = dict[str, list[str]]
 
@@ -406,9 +405,7 @@ def test_every_page_that_takes_a_form_is_known_here(world: World) -> None:
 # REST ------------------------------------------------------------------------------------------------------
 
 
-def test_rest_refuses_a_rubric_that_changes_an_earlier_version(
-    world: World, as_user: Callable[[User], APIClient]
-) -> None:
+def test_rest_refuses_a_rubric_that_changes_an_earlier_version(world: World, as_user: As) -> None:
     read = answered(world.project.rubric)
     rubrics.publish(world.project, TONE)
     answer = as_user(world.carol).put("/api/v1/projects/talk/rubric/", read, format="json")
@@ -418,16 +415,14 @@ def test_rest_refuses_a_rubric_that_changes_an_earlier_version(
     assert as_user(world.carol).put("/api/v1/projects/talk/rubric/", read, format="json").json()["version"] == 3
 
 
-def test_a_rubric_without_a_version_replaces_whichever_there_is(
-    world: World, as_user: Callable[[User], APIClient]
-) -> None:
+def test_a_rubric_without_a_version_replaces_whichever_there_is(world: World, as_user: As) -> None:
     read = answered(world.project.rubric)
     del read["version"]
     rubrics.publish(world.project, TONE)
     assert as_user(world.carol).put("/api/v1/projects/talk/rubric/", read, format="json").status_code == 200
 
 
-def test_the_same_rubric_twice_is_no_edit(world: World, as_user: Callable[[User], APIClient]) -> None:
+def test_the_same_rubric_twice_is_no_edit(world: World, as_user: As) -> None:
     read = answered(world.project.rubric)
     put = as_user(world.carol).put
     changed = read | {"name": "Another"}
@@ -436,9 +431,7 @@ def test_the_same_rubric_twice_is_no_edit(world: World, as_user: Callable[[User]
     assert Rubric.objects.filter(project=world.project).count() == 1
 
 
-def test_rest_refuses_a_mapping_that_replaces_another_one_than_was_read(
-    world: World, as_user: Callable[[User], APIClient]
-) -> None:
+def test_rest_refuses_a_mapping_that_replaces_another_one_than_was_read(world: World, as_user: As) -> None:
     client, address = as_user(world.carol), "/api/v1/projects/talk/import-mappings/"
     (read,) = client.get(address).json()["results"]
     kept_mappings.keep(world.project, "ours", read_mapping(THEIRS), by=None)
@@ -453,7 +446,7 @@ def test_rest_refuses_a_mapping_that_replaces_another_one_than_was_read(
 
 
 def test_rest_refuses_an_authoritative_rating_that_replaces_another_one_than_was_read(
-    world: World, as_user: Callable[[User], APIClient]
+    world: World, as_user: As
 ) -> None:
     task = Task.objects.get(external_id="rated")
     client, address = as_user(world.carol), f"/api/v1/tasks/{task.public_id}/adjudication/"

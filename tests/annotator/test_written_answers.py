@@ -1,6 +1,5 @@
 """HelpSteer3's questions: feedback on each response, a better version of one, the domain and the language of a task."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -24,13 +23,7 @@ from tests.builders import ATTRIBUTES, NOW, claimed, imported, make_task, rate
 from tests.conftest import Cast
 from tests.refusals import refusal
 
-As = Callable[[User], APIClient]
 ASKED = {"ask_feedback": True, "ask_edit": True, "ask_language": True, "domains": ["General", "STEM"]}
-
-
-@pytest.fixture
-def alice(cast: Cast, as_user: As) -> APIClient:
-    return as_user(cast.alice)
 
 
 def answers(lease: Any, **written: Any) -> dict[str, Any]:

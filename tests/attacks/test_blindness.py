@@ -1,28 +1,16 @@
 """What annotators and reviewers could find out that would sway their ratings, or tell them which tasks measure them."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.test import Client
-from rest_framework.test import APIClient
 
 from annotator import assignment
-from annotator.models import Assignment, Project, Role, Task, User
+from annotator.models import Assignment, Project, Task, User
 from annotator.review import adjudicate, judge, withdraw
-from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_member, make_task, make_user, rate
-from tests.conftest import Cast
+from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_task, rate
+from tests.conftest import As, Cast
 from tests.refusals import refusal
-
-As = Callable[[User], APIClient]
-
-
-@pytest.fixture
-def rita(project: Project) -> User:
-    """She reviews, and rates as well."""
-    user = make_user("rita")
-    make_member(project, user, Role.REVIEWER)
-    return user
 
 
 def settled(task: Task) -> dict[str, Any]:

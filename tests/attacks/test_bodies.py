@@ -4,7 +4,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,10 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from annotator.accounts import tokens
-from annotator.models import Project, Task, User
+from annotator.models import Project, Task
 from annotator.web.body_limits import STRANGERS_MOST
 from tests.builders import task_row
-from tests.conftest import Cast
+from tests.conftest import As, Cast
 from tests.web import Web, web
 
 MEGABYTE = 1_000_000
@@ -41,8 +41,8 @@ def test_more_than_the_address_takes_is_413(path: str, megabytes: int) -> None:
 
 
 @pytest.mark.django_db
-def test_an_import_has_a_limit_of_its_own(settings: LazySettings, cast: Cast, as_user: Callable[[User], Any]) -> None:
-    rows = json.dumps(task_row("one", prompt="x" * 2_000)).encode()
+def test_an_import_has_a_limit_of_its_own(settings: LazySettings, cast: Cast, as_user: As) -> None:
+    rows = json.dumps(task_row("one", prompt="x" * 2_000))
     settings.JSON_MAX_BYTES = 100
     answer = as_user(cast.carol).generic("POST", IMPORT, rows, content_type="application/x-ndjson")
     assert answer.json()["created"] == 1

@@ -14,15 +14,14 @@ from rest_framework.test import APIClient
 from annotator import tasks
 from annotator.background import heartbeats
 from annotator.db.clock import database_now
-from annotator.models import Assignment, LoginFailures, Project, User
+from annotator.models import Assignment, LoginFailures, Project
 from rewards import runs, training
 from rewards import tasks as machine_tasks
 from rewards.models import RunState, TrainingRun
 from tests.builders import make_task
-from tests.conftest import Cast
+from tests.conftest import As, Cast
 
 OFF = 64.0
-As = Callable[[User], APIClient]
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Nothing is lost by one call: a project is archived first, and deleted when its slug is typed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -10,16 +10,15 @@ from rest_framework.test import APIClient
 from annotator import annotation, assignment, tasks
 from annotator.gold import qualification
 from annotator.importing import import_rows
-from annotator.models import Annotation, Assignment, AuditEntry, Project, Task, User
+from annotator.models import Annotation, Assignment, AuditEntry, Project, Task
 from annotator.models.public_ids import response_number
 from annotator.projects import deletion
 from annotator.refusals import Refusal
 from rewards import runs
 from tests.builders import NOW, claimed, json_lines, make_gold, make_task, rate, submission, task_row
-from tests.conftest import Cast
+from tests.conftest import As, Cast
 from tests.refusals import refusal
 
-As = Callable[[User], APIClient]
 TALK = "/api/v1/projects/talk/"
 
 
@@ -59,14 +58,14 @@ def test_what_is_held_may_be_handed_in(project: Project, cast: Cast, carol: APIC
     assert answer.status_code == 201
 
 
-def test_an_archived_project_stands_in_no_list(rated: Project, cast: Cast, carol: APIClient, admin: Client) -> None:
+def test_an_archived_project_stands_in_no_list(rated: Project, cast: Cast, carol: APIClient, staff: Client) -> None:
     carol.post(f"{TALK}archive/")
     assert carol.get("/api/v1/projects/").json()["results"] == []
     assert [result["slug"] for result in carol.get("/api/v1/projects/?archived=true").json()["results"]] == ["talk"]
     assert carol.get("/api/v1/me/").json()["memberships"] == []
-    assert "Talk" not in admin.get("/").content.decode().partition("<details")[0], "it is folded away"
-    assert admin.get("/admin/annotator/project/").context["cl"].result_count == 0
-    assert admin.get("/admin/annotator/project/?archived=yes").context["cl"].result_count == 1
+    assert "Talk" not in staff.get("/").content.decode().partition("<details")[0], "it is folded away"
+    assert staff.get("/admin/annotator/project/").context["cl"].result_count == 0
+    assert staff.get("/admin/annotator/project/?archived=yes").context["cl"].result_count == 1
 
 
 def test_an_archived_project_is_brought_back_whole(rated: Project, cast: Cast, carol: APIClient) -> None:

@@ -7,27 +7,19 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
-from rest_framework.test import APIClient
 
 from annotator import annotation
 from annotator.annotation import IncompleteRating, ResponseRating, Submission
 from annotator.limits import LARGEST_DRAFT
-from annotator.models import Draft, Project, QualificationRun, Task, User
+from annotator.models import Draft, Project, QualificationRun, Task
 from annotator.refusals import Refusal
 from annotator.review import exclude, judge
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_task, rate, submission
-from tests.conftest import Cast
+from tests.conftest import As, Cast
 from tests.refusals import refusal
 
-As = Callable[[User], APIClient]
 LONG = "x" * 20_001
-
-
-@pytest.fixture
-def alice(cast: Cast, client: Client) -> Client:
-    client.force_login(cast.alice)
-    return client
 
 
 @pytest.fixture
@@ -41,18 +33,18 @@ def run(cast: Cast, project: Project) -> QualificationRun:
 
 
 @pytest.mark.parametrize("form", [{"justification": "a\0b"}, {"a\0": "b"}, {"changed": "\0"}])
-def test_nul_in_a_draft_is_refused(alice: Client, project: Project, cast: Cast, form: dict[str, str]) -> None:
+def test_nul_in_a_draft_is_refused(alice_page: Client, project: Project, cast: Cast, form: dict[str, str]) -> None:
     make_task(project)
-    assert alice.post(f"/assignments/{claimed(project, cast.alice).pk}/draft/", form).status_code == 400
+    assert alice_page.post(f"/assignments/{claimed(project, cast.alice).pk}/draft/", form).status_code == 400
 
 
-def test_nul_in_a_draft_of_the_test_is_refused(alice: Client, run: QualificationRun) -> None:
-    assert alice.post(f"/qualification/{run.pk}/draft/", {"a": "\0"}).status_code == 400
+def test_nul_in_a_draft_of_the_test_is_refused(alice_page: Client, run: QualificationRun) -> None:
+    assert alice_page.post(f"/qualification/{run.pk}/draft/", {"a": "\0"}).status_code == 400
 
 
-def test_a_form_with_nul_comes_back_as_a_page(alice: Client, project: Project, cast: Cast) -> None:
+def test_a_form_with_nul_comes_back_as_a_page(alice_page: Client, project: Project, cast: Cast) -> None:
     make_task(project)
-    answer = alice.post(f"/assignments/{claimed(project, cast.alice).pk}/skip/", {"reason": "other", "note": "\0"})
+    answer = alice_page.post(f"/assignments/{claimed(project, cast.alice).pk}/skip/", {"reason": "other", "note": "\0"})
     assert answer.status_code == 400
     assert "a NUL character" in answer.content.decode()
 
@@ -106,10 +98,10 @@ def test_half_a_character_pair_names_no_project(db: None) -> None:
 # Drafts ----------------------------------------------------------------------------------------------------
 
 
-def test_a_large_draft_is_refused(alice: Client, project: Project, cast: Cast) -> None:
+def test_a_large_draft_is_refused(alice_page: Client, project: Project, cast: Cast) -> None:
     make_task(project)
     held = claimed(project, cast.alice)
-    answer = alice.post(f"/assignments/{held.pk}/draft/", {"justification": "x" * (LARGEST_DRAFT + 1)})
+    answer = alice_page.post(f"/assignments/{held.pk}/draft/", {"justification": "x" * (LARGEST_DRAFT + 1)})
     assert (answer.status_code, Draft.objects.count()) == (413, 0)
 
 
@@ -121,17 +113,17 @@ def test_small_drafts_do_not_add_up_to_a_large_one(project: Project, cast: Cast)
         annotation.save_draft(held.pk, {"b": part}, changed=["b"], now=NOW)
 
 
-def test_a_large_draft_of_the_test_is_refused(alice: Client, run: QualificationRun) -> None:
-    assert alice.post(f"/qualification/{run.pk}/draft/", {"a": "x" * (LARGEST_DRAFT + 1)}).status_code == 413
+def test_a_large_draft_of_the_test_is_refused(alice_page: Client, run: QualificationRun) -> None:
+    assert alice_page.post(f"/qualification/{run.pk}/draft/", {"a": "x" * (LARGEST_DRAFT + 1)}).status_code == 413
 
 
-def test_a_rating_that_stands_for_good_takes_no_draft(alice: Client, project: Project, cast: Cast) -> None:
+def test_a_rating_that_stands_for_good_takes_no_draft(alice_page: Client, project: Project, cast: Cast) -> None:
     make_task(project)
     mine = rate(project, cast.alice).annotation.assignment_id
     for other in (cast.bob, cast.erin):
         rate(project, other)
     assert Task.objects.get().state == Task.State.COMPLETE
-    answer = alice.post(f"/assignments/{mine}/draft/?revision=9", {"justification": "late"})
+    answer = alice_page.post(f"/assignments/{mine}/draft/?revision=9", {"justification": "late"})
     assert (answer.status_code, Draft.objects.count()) == (409, 0)
 
 

@@ -1,13 +1,11 @@
 """Annotators who try to count where there is no room, to read everything, or to take all tasks from the others."""
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.conf import LazySettings
 from django.db import IntegrityError, connection, transaction
-from rest_framework.test import APIClient
 
 from annotator import annotation, assignment
 from annotator.annotation import TooMany
@@ -27,11 +25,10 @@ from tests.builders import (
     rate,
     submission,
 )
-from tests.conftest import Cast
+from tests.conftest import As, Cast
 from tests.refusals import refusal
 
 SOON, LATER = NOW + timedelta(minutes=5), NOW + timedelta(hours=2)
-Client = Callable[[User], APIClient]
 
 
 def crowd(project: Project, number: int) -> list[User]:
@@ -53,9 +50,7 @@ def counting(task: Task) -> int:
 # Overlap ---------------------------------------------------------------------------------------------------
 
 
-def test_who_claims_gives_back_and_submits_later_never_counts_beside_the_others(
-    project: Project, as_user: Client
-) -> None:
+def test_who_claims_gives_back_and_submits_later_never_counts_beside_the_others(project: Project, as_user: As) -> None:
     task = make_task(project)
     leases = []
     for person in crowd(project, 8):
@@ -147,7 +142,7 @@ def test_a_quota_holds_when_work_is_handed_in_too(cast: Cast) -> None:
 
 
 def test_nobody_reads_all_tasks_by_giving_them_back(
-    project: Project, cast: Cast, as_user: Client, settings: LazySettings
+    project: Project, cast: Cast, as_user: As, settings: LazySettings
 ) -> None:
     settings.RELEASES_AN_HOUR = 3
     for _ in range(5):

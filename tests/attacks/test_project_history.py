@@ -1,6 +1,5 @@
 """What is kept of a project is the project's, whatever its slug was and whoever has that slug now."""
 
-from collections.abc import Callable
 from typing import Any
 
 from django.test import Client
@@ -8,9 +7,7 @@ from rest_framework.test import APIClient
 
 from annotator.models import Annotation, Project, User
 from tests.builders import imported, make_task, make_user, rate, ratings_row
-from tests.conftest import Cast
-
-As = Callable[[User], APIClient]
+from tests.conftest import As, Cast
 
 
 def said(client: APIClient, slug: str) -> list[Any]:

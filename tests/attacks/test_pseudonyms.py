@@ -1,7 +1,6 @@
 """A pseudonym hides somebody in one project, and tells nothing in another."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,9 +9,7 @@ from rest_framework.test import APIClient
 
 from annotator.models import AuditEntry, Project, Role, User
 from tests.builders import imported, make_member, make_project, make_task, make_user, rate, ratings_row
-from tests.conftest import Cast
-
-As = Callable[[User], APIClient]
+from tests.conftest import As, Cast
 
 
 @pytest.fixture

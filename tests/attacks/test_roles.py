@@ -11,9 +11,8 @@ from rest_framework.test import APIClient
 
 from annotator.models import Membership, Project, Role, User
 from tests.builders import make_project, make_user
-from tests.conftest import Cast
+from tests.conftest import As, Cast
 
-As = Callable[[User], APIClient]
 PASSWORD = "tall order 98 x"
 PEOPLE = "/api/v1/projects/talk/members/"
 

@@ -1,6 +1,5 @@
 """A rule about a project holds at every door: REST, and the stage that commands call."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,9 +10,8 @@ from annotator.annotation import IncompleteRating, ResponseRating, Submission
 from annotator.models import Annotation, Membership, Project, Rubric, User
 from annotator.quality.assessment import assess
 from tests.builders import NOW, claimed, make_task, make_user, rate
-from tests.conftest import Cast
+from tests.conftest import As, Cast
 
-As = Callable[[User], APIClient]
 BROKEN = [
     ("spread_attribute", "tone"),
     ("keep", 9),
@@ -29,46 +27,41 @@ BROKEN = [
 ]
 
 
-@pytest.fixture
-def rest(cast: Cast, as_user: As) -> APIClient:
-    return as_user(cast.carol)
-
-
 # Settings --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("field", "value"), BROKEN)
 def test_rest_refuses_settings_that_no_project_can_have(
-    project: Project, rest: APIClient, field: str, value: Any
+    project: Project, carol: APIClient, field: str, value: Any
 ) -> None:
-    answer = rest.patch("/api/v1/projects/talk/", {field: value})
+    answer = carol.patch("/api/v1/projects/talk/", {field: value})
     assert (answer.status_code, list(answer.json()["errors"])) == (400, [field])
-    assert rest.post("/api/v1/projects/", {"slug": "new", "name": "New", field: value}).status_code == 400
+    assert carol.post("/api/v1/projects/", {"slug": "new", "name": "New", field: value}).status_code == 400
 
 
-def test_fewer_annotators_keep_fewer(project: Project, rest: APIClient) -> None:
-    answer = rest.patch("/api/v1/projects/talk/", {"base_annotators": 1, "max_annotators": 1})
+def test_fewer_annotators_keep_fewer(project: Project, carol: APIClient) -> None:
+    answer = carol.patch("/api/v1/projects/talk/", {"base_annotators": 1, "max_annotators": 1})
     assert (answer.status_code, answer.json()["keep"]) == (200, 1)
 
 
 # The rubric ------------------------------------------------------------------------------------------------
 
 
-def test_a_rubric_that_asks_for_nothing_is_refused(project: Project, rest: APIClient) -> None:
+def test_a_rubric_that_asks_for_nothing_is_refused(project: Project, carol: APIClient) -> None:
     Rubric.objects.create(key="empty", name="Empty")
-    made = rest.post("/api/v1/projects/", {"slug": "new", "name": "New", "rubric": "empty"})
+    made = carol.post("/api/v1/projects/", {"slug": "new", "name": "New", "rubric": "empty"})
     assert (made.status_code, list(made.json()["errors"])) == (400, ["rubric"])
     assert "has no attribute to rate by" in made.json()["detail"]
 
 
-def test_the_rubric_stays_once_something_is_rated(project: Project, cast: Cast, rest: APIClient) -> None:
+def test_the_rubric_stays_once_something_is_rated(project: Project, cast: Cast, carol: APIClient) -> None:
     other = Rubric.objects.create(key="other", name="Other")
     other.attributes.create(key="helpfulness", name="Helpfulness", description="", levels=["a"] * 5)
     make_task(project)
-    assert rest.patch("/api/v1/projects/talk/", {"rubric": "other"}).status_code == 200
-    assert rest.patch("/api/v1/projects/talk/", {"rubric": "helpsteer2"}).status_code == 200
+    assert carol.patch("/api/v1/projects/talk/", {"rubric": "other"}).status_code == 200
+    assert carol.patch("/api/v1/projects/talk/", {"rubric": "helpsteer2"}).status_code == 200
     rate(project, cast.alice)
-    answer = rest.patch("/api/v1/projects/talk/", {"rubric": "other"})
+    answer = carol.patch("/api/v1/projects/talk/", {"rubric": "other"})
     assert (answer.status_code, list(answer.json()["errors"])) == (400, ["rubric"])
 
 
@@ -99,19 +92,19 @@ def test_a_project_without_scores_stops_no_assessment(project: Project, cast: Ca
 
 @pytest.mark.parametrize(("given", "hint"), [("English", "Write en."), ("pt_BR", "Write pt-br."), ("xx", "such as en")])
 def test_a_language_that_no_task_can_have_is_refused(
-    project: Project, cast: Cast, rest: APIClient, given: str, hint: str
+    project: Project, cast: Cast, carol: APIClient, given: str, hint: str
 ) -> None:
-    answer = rest.post("/api/v1/projects/talk/members/", {"username": "alice", "languages": [given]})
+    answer = carol.post("/api/v1/projects/talk/members/", {"username": "alice", "languages": [given]})
     assert (answer.status_code, list(answer.json()["errors"])) == (400, ["languages"])
     assert hint in answer.json()["detail"]
     member = cast.alice.memberships.get()
     assert Membership.objects.get(pk=member.pk).languages == []
 
 
-def test_languages_are_stored_as_tasks_have_them(project: Project, cast: Cast, rest: APIClient) -> None:
+def test_languages_are_stored_as_tasks_have_them(project: Project, cast: Cast, carol: APIClient) -> None:
     make_task(project, lang="qqq")
     sent = {"username": "alice", "languages": ["DE", "de", "qqq"]}
-    assert rest.post("/api/v1/projects/talk/members/", sent).json()["languages"] == ["de", "qqq"]
+    assert carol.post("/api/v1/projects/talk/members/", sent).json()["languages"] == ["de", "qqq"]
 
 
 # What each role reads ----------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from django.conf import LazySettings
 from django.core.management import CommandError, call_command
 from rest_framework.test import APIClient
 
-from annotator.background import heartbeats
 from annotator.models import Project
 from rewards import registry, runs, tasks, trainer_process
 from rewards.learning.backbones import PickledBackbone, find_backbone
@@ -23,6 +22,8 @@ from tests.builders import imported, label_row
 from tests.conftest import Cast
 from tests.each import each
 from tests.rewards.labelled import labelled_project
+
+pytestmark = pytest.mark.usefixtures("workers")
 
 As = Callable[[Any], APIClient]
 PLACES = ["/srv/models/secret", "/etc", "../models", ".", "nobody/some-model", "bert-base-uncased"]
@@ -50,12 +51,6 @@ BEYOND: dict[str, Any] = {
     "alphas": [1.0] * 100_000,
     "attribute_weights": {f"attribute-{number}": 1.0 for number in range(1_000)},
 }
-
-
-@pytest.fixture(autouse=True)
-def _workers_listen(monkeypatch: pytest.MonkeyPatch) -> None:
-    health = dict.fromkeys(heartbeats.QUEUES, heartbeats.QueueHealth(1, 0.5))
-    monkeypatch.setattr(heartbeats, "listening", lambda: health)
 
 
 @pytest.fixture

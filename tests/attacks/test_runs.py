@@ -13,10 +13,9 @@ import pytest
 from django.conf import LazySettings
 from django.db import connection
 from django.test import Client
-from rest_framework.test import APIClient
 
 from annotator.background import heartbeats
-from annotator.models import AuditEntry, Project, Task, User
+from annotator.models import AuditEntry, Project, Task
 from rewards import runs, snapshots, unlikely_ratings
 from rewards.learning.config import config_hash
 from rewards.models import RewardModel, RunState, ScoringLane, Snapshot, SnapshotJob, TrainingRun
@@ -26,18 +25,10 @@ from rewards.run_settings import check_config, settled
 from rewards.snapshots import building, jobs
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW, imported, make_member, make_project, make_task, make_user
-from tests.conftest import Cast
+from tests.conftest import As, Cast
 from tests.rewards.labelled import labelled_project, preferred_project
 
-As = Callable[[User], APIClient]
 NO = Verdict(False, "No evidence that it is better.", "the champion", -0.1, -0.3, 0.1, prompts=20)
-
-
-@pytest.fixture
-def listening(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if a worker listened to each queue."""
-    health = dict.fromkeys(heartbeats.QUEUES, heartbeats.QueueHealth(1, 0.5))
-    monkeypatch.setattr(heartbeats, "listening", lambda: health)
 
 
 # Asked for twice --------------------------------------------------------------------------------------------
@@ -81,7 +72,7 @@ def test_a_message_of_another_run_hides_a_forgotten_one_for_an_hour_only(project
 
 
 def test_asking_for_a_run_reads_no_labels_on_the_webs_thread(
-    db: None, listening: None, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+    db: None, workers: None, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not even where a model has learnt the same with the same settings: the worker finds that out."""
     project = labelled_project()
@@ -94,7 +85,7 @@ def test_asking_for_a_run_reads_no_labels_on_the_webs_thread(
 
 
 def test_asking_for_a_snapshot_reads_no_labels_on_the_webs_thread(
-    as_user: As, db: None, listening: None, monkeypatch: pytest.MonkeyPatch
+    as_user: As, db: None, workers: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project, boss = labelled_project(tasks=12), make_user("boss")
     make_member(project, boss, role="manager")
@@ -119,7 +110,7 @@ def at_once(work: Callable[[], Any]) -> list[Any]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_requests_for_a_snapshot_at_once_are_one(as_user: As, listening: None) -> None:
+def test_two_requests_for_a_snapshot_at_once_are_one(as_user: As, workers: None) -> None:
     project, boss = labelled_project(tasks=12), make_user("boss")
     make_member(project, boss, role="manager")
     address = f"/api/v1/projects/{project.slug}/snapshots/"
@@ -145,14 +136,14 @@ def test_two_workers_that_build_for_one_project_make_one_snapshot(monkeypatch: p
 # Preferences alone ------------------------------------------------------------------------------------------
 
 
-def test_preferences_alone_start_a_run_by_policy(db: None, listening: None) -> None:
+def test_preferences_alone_start_a_run_by_policy(db: None, workers: None) -> None:
     preferred_project(retrain_after_labels=12)
     (run,) = runs.start_due(now=NOW)
     assert in_words(run.reason) == "12 new preferences, and the project retrains after 12"
 
 
 @pytest.fixture
-def known(db: None, listening: None) -> Project:
+def known(db: None, workers: None) -> Project:
     """Whose last run has seen all of its preferences, and rests no more."""
     project = preferred_project(retrain_after_labels=2, retrain_cooldown_minutes=1)
     taken = snapshots.take(project, now=NOW)
@@ -240,7 +231,7 @@ def test_the_way_back_to_a_former_champion_is_one_click(rejected: RewardModel, c
 
 @pytest.mark.parametrize("door", ["rest", "page"])
 def test_both_doors_start_scoring_at_once(
-    door: str, project: Project, cast: Cast, as_user: As, client: Client, listening: None
+    door: str, project: Project, cast: Cast, as_user: As, client: Client, workers: None
 ) -> None:
     make_task(project)
     model = make_model(project, 1)

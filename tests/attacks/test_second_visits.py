@@ -12,7 +12,7 @@ from rest_framework.test import APIClient
 
 from annotator import annotation
 from annotator.agreement import totals
-from annotator.background import failures, heartbeats
+from annotator.background import failures
 from annotator.db.clock import database_now
 from annotator.gold import qualification
 from annotator.importing import import_rows
@@ -46,15 +46,11 @@ from tests.builders import (
 from tests.conftest import Cast
 from tests.rewards.scored import FakeScorer, make_model
 
+pytestmark = pytest.mark.usefixtures("workers")
+
 API = "/api/v1/projects/talk"
 PASSWORD = "tall order 98 x"
 RUBRIC = {"key": "tone", "name": "Tone", "attributes": [{"key": "t", "name": "T", "levels": ["a", "b"]}]}
-
-
-@pytest.fixture(autouse=True)
-def _workers_listen(monkeypatch: pytest.MonkeyPatch) -> None:
-    health = dict.fromkeys(heartbeats.QUEUES, heartbeats.QueueHealth(1, 0.5))
-    monkeypatch.setattr(heartbeats, "listening", lambda: health)
 
 
 @pytest.fixture

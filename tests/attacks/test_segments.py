@@ -1,20 +1,19 @@
 """Segments from somebody who means harm, or has the longest texts: a clear error, or the right result."""
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from rest_framework.test import APIClient
 
 from annotator.limits import MOST_SEGMENTS
-from annotator.models import Label, Project, Rating, Response, User
+from annotator.models import Label, Project, Rating, Response
 from annotator.segmenting import is_partition, ranges
 from tests.annotator.segmented import ASPECTS, make_segmented_project
 from tests.builders import imported, make_member, make_user, task_row
+from tests.conftest import As
 
 pytestmark = pytest.mark.slow
-AsUser = Callable[[User], APIClient]
 ODD = {
     "combining marks": "e\u0301te\u0301. a\u0308hnlich! " * 30,
     "joined emoji": "\U0001f468\u200d\U0001f469\u200d\U0001f467. \U0001f1e9\U0001f1ea! " * 30,
@@ -32,7 +31,7 @@ def project(db: None) -> Project:
 
 
 @pytest.fixture
-def client(project: Project, as_user: AsUser) -> APIClient:
+def client(project: Project, as_user: As) -> APIClient:
     alice = make_user("alice")
     make_member(project, alice)
     return as_user(alice)

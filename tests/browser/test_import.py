@@ -6,13 +6,16 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from annotator.background import heartbeats
-from annotator.background.heartbeats import QueueHealth
 from annotator.importing import jobs
 from annotator.models import ImportJob, Task, User
 from tests.browser.test_accessible import violations
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("workers"),
+]
 Open = Callable[..., Page]
 PAGE = "/projects/talk/data/import/"
 ROWS = "a,b,c,topic\nName a **prime**.,7,8,numbers\nName a colour.,red,,art\n"
@@ -21,13 +24,6 @@ DROP = """([box, name, text]) => {
   data.items.add(new File([text], name));
   box.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
 }"""
-
-
-@pytest.fixture(autouse=True)
-def _ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if a worker listened to each queue; each test does the worker's part by itself."""
-    health = {queue: QueueHealth(1, 0.0) for queue in heartbeats.QUEUES}
-    monkeypatch.setattr(heartbeats, "listening", lambda: health)
 
 
 def dropped(page: Page, name: str, text: str) -> None:

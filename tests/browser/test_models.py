@@ -6,10 +6,8 @@ from typing import Any, Literal
 import pytest
 from playwright.sync_api import Page, expect
 
-from annotator.background import heartbeats
-from annotator.background.heartbeats import QueueHealth
 from annotator.models import Project, Role, User
-from rewards import runs, tasks
+from rewards import tasks
 from rewards.models import RewardModel, RunState, TrainingRun
 from tests.browser.test_accessible import violations
 from tests.builders import ATTRIBUTES, NOW, make_member
@@ -18,16 +16,14 @@ from tests.rewards.labelled import labelled_project
 from tests.rewards.scored import make_model
 from tests.rewards.test_rated_models import add_tasks, label
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("workers"),
+]
 Open = Callable[..., Page]
 QUICK = {"threads": 1, "batch_tokens": 512}
-
-
-@pytest.fixture(autouse=True)
-def listening(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker listens to every queue, and takes what the test hands it."""
-    monkeypatch.setattr(heartbeats, "listening", lambda: dict.fromkeys(heartbeats.QUEUES, QueueHealth(1, 0.5)))
-    monkeypatch.setattr(runs, "send", lambda run: None)
 
 
 @pytest.mark.xdist_group("scoring")

@@ -11,24 +11,15 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from annotator.accounts import tokens
-from annotator.background import heartbeats
-from annotator.models import Project, Response, Role, User
+from annotator.models import Project, Response, Role
 from rewards.models import Evaluation, RewardModel, RunState, Score, ScoringJob, Snapshot, SnapshotJob, TrainingRun
 from rewards.reasons import coded
 from rewards.scoring import MOST_ITEMS
 from rewards.snapshots import jobs
 from tests.builders import ATTRIBUTES, imported, label_row, make_member, make_project, make_task, make_user
-from tests.conftest import Cast
+from tests.conftest import As, Cast
 
-As = Callable[[User], APIClient]
 ITEM = {"conversation": [{"role": "user", "content": "Why?"}], "response": "Because."}
-
-
-@pytest.fixture
-def listening(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if a worker listened to each queue."""
-    health = dict.fromkeys(heartbeats.QUEUES, heartbeats.QueueHealth(1, 0.5))
-    monkeypatch.setattr(heartbeats, "listening", lambda: health)
 
 
 def make_run(project: Project, state: str = RunState.PROMOTED, **fields: Any) -> TrainingRun:
@@ -85,7 +76,7 @@ def asked(client: APIClient) -> Any:
     return polled.json()
 
 
-def test_a_snapshot_is_taken_once_for_the_same_labels(carol: APIClient, labelled: Project, listening: None) -> None:
+def test_a_snapshot_is_taken_once_for_the_same_labels(carol: APIClient, labelled: Project, workers: None) -> None:
     first, again = (asked(carol) for _ in range(2))
     assert (first["state"], first["code"], first["error"], first["tasks"]) == ("done", "", "", 60)
     assert first["id"] != again["id"]
@@ -98,21 +89,21 @@ def test_a_snapshot_is_taken_once_for_the_same_labels(carol: APIClient, labelled
 
 
 def test_who_asks_again_before_the_worker_begins_gets_the_same_job(
-    carol: APIClient, labelled: Project, listening: None
+    carol: APIClient, labelled: Project, workers: None
 ) -> None:
     first, again = (carol.post("/api/v1/projects/talk/snapshots/").json() for _ in range(2))
     assert first == again
     assert SnapshotJob.objects.count() == 1
 
 
-def test_who_asks_while_one_is_built_gets_a_later_one(carol: APIClient, labelled: Project, listening: None) -> None:
+def test_who_asks_while_one_is_built_gets_a_later_one(carol: APIClient, labelled: Project, workers: None) -> None:
     """The one that is built may have passed the tasks that were labelled just now."""
     first = carol.post("/api/v1/projects/talk/snapshots/").json()["id"]
     SnapshotJob.objects.filter(pk=first).update(state=SnapshotJob.State.BUILDING)
     assert carol.post("/api/v1/projects/talk/snapshots/").json()["id"] != first
 
 
-def test_without_labels_there_is_no_snapshot(carol: APIClient, listening: None) -> None:
+def test_without_labels_there_is_no_snapshot(carol: APIClient, workers: None) -> None:
     assert told(carol.post("/api/v1/projects/talk/snapshots/")) == (409, "not_enough_labels")
     assert not SnapshotJob.objects.exists()
 
@@ -123,7 +114,7 @@ def test_with_no_worker_a_snapshot_is_refused_at_once(carol: APIClient, labelled
 
 
 def test_a_refusal_of_the_worker_is_shown_where_the_snapshot_would_be(
-    carol: APIClient, project: Project, listening: None
+    carol: APIClient, project: Project, workers: None
 ) -> None:
     imported(project, label_row("The only question?", "The only answer."))
     polled = asked(carol)
@@ -156,13 +147,13 @@ def test_with_no_worker_a_run_is_refused_at_once(carol: APIClient) -> None:
     assert not TrainingRun.objects.exists()
 
 
-def test_without_labels_a_run_is_refused_at_once(carol: APIClient, listening: None) -> None:
+def test_without_labels_a_run_is_refused_at_once(carol: APIClient, workers: None) -> None:
     answer = requested(carol)
     assert told(answer) == (409, "not_enough_labels")
     assert "There are no labels and no preferences" in answer.json()["detail"]
 
 
-def test_a_run_answers_202_and_where_it_is(carol: APIClient, cast: Cast, labelled: Project, listening: None) -> None:
+def test_a_run_answers_202_and_where_it_is(carol: APIClient, cast: Cast, labelled: Project, workers: None) -> None:
     answer = requested(carol, reason="new labels", config={"epochs": 1, "seed": 7})
     run = TrainingRun.objects.get()
     assert (answer.status_code, answer.headers["Location"]) == (202, f"/api/v1/training-runs/{run.pk}/")
@@ -177,9 +168,7 @@ def test_a_run_answers_202_and_where_it_is(carol: APIClient, cast: Cast, labelle
     assert {"progress", "losses", "metrics", "verdict", "error", "log", "config"} < set(shown)
 
 
-def test_a_run_with_nothing_new_to_learn_starts_and_says_so(
-    carol: APIClient, labelled: Project, listening: None
-) -> None:
+def test_a_run_with_nothing_new_to_learn_starts_and_says_so(carol: APIClient, labelled: Project, workers: None) -> None:
     model = make_model(labelled)
     TrainingRun.objects.filter(pk=model.run_id).update(created_at=timezone.now())
     assert requested(carol).json()["unchanged_since"] == model.version
@@ -188,7 +177,7 @@ def test_a_run_with_nothing_new_to_learn_starts_and_says_so(
     assert requested(carol).json()["unchanged_since"] is None
 
 
-def test_one_run_at_a_time(carol: APIClient, labelled: Project, listening: None) -> None:
+def test_one_run_at_a_time(carol: APIClient, labelled: Project, workers: None) -> None:
     assert requested(carol).status_code == 202
     assert told(requested(carol)) == (409, "already_running")
     assert TrainingRun.objects.count() == 1
@@ -210,13 +199,13 @@ def test_one_run_at_a_time(carol: APIClient, labelled: Project, listening: None)
     ],
 )
 def test_settings_that_the_trainer_refuses_start_nothing(
-    carol: APIClient, listening: None, config: Any, code: str
+    carol: APIClient, workers: None, config: Any, code: str
 ) -> None:
     assert told(requested(carol, config=config)) == (400, code)
     assert not TrainingRun.objects.exists()
 
 
-def test_the_project_s_settings_are_checked_too(carol: APIClient, project: Project, listening: None) -> None:
+def test_the_project_s_settings_are_checked_too(carol: APIClient, project: Project, workers: None) -> None:
     answer = carol.patch("/api/v1/projects/talk/", {"training_config": {"epoch": 3}})
     assert told(answer) == (400, "invalid")
     assert "unknown keys in the configuration: epoch" in answer.json()["detail"]
@@ -231,7 +220,7 @@ def test_reasons_are_answered_in_english(carol: APIClient, project: Project, ger
 
 
 @pytest.mark.parametrize("fields", [{"reason": "x" * 201}, {"reason": ""}, {"raeson": "typed"}])
-def test_a_request_that_is_not_right_is_400(carol: APIClient, listening: None, fields: dict[str, str]) -> None:
+def test_a_request_that_is_not_right_is_400(carol: APIClient, workers: None, fields: dict[str, str]) -> None:
     assert told(requested(carol, **fields)) == (400, "invalid")
 
 
@@ -407,7 +396,7 @@ def test_annotators_score_nothing(project: Project, cast: Cast, as_user: As) -> 
 
 
 def test_what_takes_longer_answers_202_with_a_job(
-    carol: APIClient, project: Project, listening: None, monkeypatch: pytest.MonkeyPatch
+    carol: APIClient, project: Project, workers: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = make_model(project, is_champion=True)
     monkeypatch.setattr("rewards.api.scores.SCORE_WAIT_SECONDS", 0.0)
@@ -429,7 +418,7 @@ def test_a_job_is_its_asker_s_alone(carol: APIClient, project: Project, cast: Ca
 
 
 def test_old_jobs_are_cleared(
-    carol: APIClient, project: Project, cast: Cast, listening: None, monkeypatch: pytest.MonkeyPatch
+    carol: APIClient, project: Project, cast: Cast, workers: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = make_model(project, is_champion=True)
     old = ScoringJob.objects.create(reward_model=model, requested_by=cast.carol, items=[])
@@ -449,7 +438,7 @@ def test_a_project_is_deleted_with_its_models(carol: APIClient, project: Project
 # What a manager decides -------------------------------------------------------------------------------------
 
 
-def test_a_failed_run_is_retried(carol: APIClient, project: Project, listening: None) -> None:
+def test_a_failed_run_is_retried(carol: APIClient, project: Project, workers: None) -> None:
     failed = make_run(project, RunState.FAILED, config={"seed": 5})
     answer = carol.post(f"/api/v1/training-runs/{failed.pk}/retry/")
     assert (answer.status_code, answer.json()["seed"]) == (202, 5)
@@ -464,7 +453,7 @@ def test_a_model_that_waits_is_rejected(carol: APIClient, project: Project) -> N
     assert told(carol.post(f"/api/v1/training-runs/{run.pk}/reject/")) == (409, "nothing_to_decide")
 
 
-def test_a_snapshot_with_redacted_text_is_erased(carol: APIClient, labelled: Project, listening: None) -> None:
+def test_a_snapshot_with_redacted_text_is_erased(carol: APIClient, labelled: Project, workers: None) -> None:
     taken = asked(carol)["snapshot"]
     assert told(carol.post(f"/api/v1/snapshots/{taken['id']}/erase/")) == (409, "nothing_to_erase")
     labelled.tasks.all()[0].delete()
@@ -496,7 +485,7 @@ def test_whoever_promotes_hears_that_scores_come_later(carol: APIClient, project
 
 
 def test_whoever_promotes_waits_for_no_scores_where_a_worker_listens(
-    carol: APIClient, project: Project, listening: None
+    carol: APIClient, project: Project, workers: None
 ) -> None:
     make_task(project)
     assert carol.post(f"/api/v1/reward-models/{make_model(project).pk}/promote/").json()["scores_wait"] == ""

@@ -16,10 +16,10 @@ from rewards.comparison import compare
 from rewards.models import Evaluation, Snapshot
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import make_member, make_project, make_user
-from tests.conftest import Cast
+from tests.conftest import As, Cast
 from tests.refusals import refusal
 from tests.rewards.evaluated import HASH, benchmark_metrics, make_evaluation, snapshot_metrics
-from tests.rewards.test_api import As, growth, listed, make_run, told
+from tests.rewards.test_api import growth, listed, make_run, told
 
 METRICS = {**benchmark_metrics(0.5), "data": {"sha256": "c0ffee", "format": "RewardBench 2", "rows": 1}}
 
@@ -123,42 +123,36 @@ def shown(client: Client, query: str = "") -> str:
     return answer.content.decode()
 
 
-@pytest.fixture
-def page(cast: Cast, client: Client) -> Client:
-    client.force_login(cast.carol)
-    return client
-
-
-def test_the_page_shows_versions_side_by_side(project: Project, page: Client) -> None:
+def test_the_page_shows_versions_side_by_side(project: Project, pages: Client) -> None:
     make_evaluation(make_model(project, 1, is_champion=True), rmse=0.9)
     make_evaluation(make_model(project, 2), rmse=0.8)
-    text = shown(page)
+    text = shown(pages)
     assert "Version 1" in text
     assert "Champion" in text
     assert "<strong>0.800</strong>" in text
     assert "0.700 to 0.900" in text
 
 
-def test_the_page_chooses_by_what_was_judged_on(project: Project, page: Client) -> None:
+def test_the_page_chooses_by_what_was_judged_on(project: Project, pages: Client) -> None:
     model = make_model(project, 1)
     make_evaluation(model)
     other = make_evaluation(model, name="rb2", metrics=benchmark_metrics(0.5))
-    assert "Math has 1 of 183 rows" in shown(page, f"?of={other.pk}")
-    assert "Judged on" in shown(page, "?of=nothing")
+    assert "Math has 1 of 183 rows" in shown(pages, f"?of={other.pk}")
+    assert "Judged on" in shown(pages, "?of=nothing")
 
 
-def test_what_makes_the_numbers_mean_less_is_said_above_them(project: Project, page: Client) -> None:
+def test_what_makes_the_numbers_mean_less_is_said_above_them(project: Project, pages: Client) -> None:
     odd: list[dict[str, Any]] = [{"constant": ["verbosity"]}, {"not_finite": 3}, {"seen_in_training": 4}]
     for version, more in enumerate(odd, start=1):
         make_evaluation(make_model(project, version), metrics=snapshot_metrics(0.9) | more)
-    text = shown(page)
+    text = shown(pages)
     assert "Version 1 gives every response the same Verbosity." in text
     assert "Version 2: 3 scores are not numbers." in text
     assert "Version 3 was trained on the prompts of 4 of these rows." in text
 
 
-def test_a_page_without_evaluations_says_how_to_get_one(project: Project, page: Client) -> None:
-    assert "No model has been judged yet" in shown(page)
+def test_a_page_without_evaluations_says_how_to_get_one(project: Project, pages: Client) -> None:
+    assert "No model has been judged yet" in shown(pages)
 
 
 def test_reviewers_see_the_page_and_annotators_do_not(project: Project, cast: Cast, client: Client) -> None:
@@ -170,12 +164,12 @@ def test_reviewers_see_the_page_and_annotators_do_not(project: Project, cast: Ca
 
 
 def test_the_page_asks_no_more_of_the_database_for_more_versions(
-    project: Project, page: Client, django_assert_max_num_queries: Any
+    project: Project, pages: Client, django_assert_max_num_queries: Any
 ) -> None:
     for version in range(1, 9):
         make_evaluation(make_model(project, version))
     with django_assert_max_num_queries(13):
-        shown(page)
+        shown(pages)
 
 
 def test_of_one_name_the_newest_is_shown_with_the_model(project: Project, carol: APIClient) -> None:

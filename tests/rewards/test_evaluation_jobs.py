@@ -23,21 +23,15 @@ from rewards import erasure, evaluation, evaluation_jobs
 from rewards.models import Evaluation, EvaluationJob, RewardModel, Snapshot
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW, make_member, make_project, make_user
-from tests.conftest import Cast
+from tests.conftest import As, Cast
 from tests.refusals import refusal
 from tests.rewards.evaluated import HASH, benchmark_metrics, make_evaluation
-from tests.rewards.test_api import As
+
+pytestmark = pytest.mark.usefixtures("workers")
 
 METRICS = {**benchmark_metrics(0.5), "data": {"sha256": "c0ffee", "format": "RewardBench 2", "rows": 1}}
 JOBS = "/api/v1/projects/talk/evaluation-jobs/"
 State = EvaluationJob.State
-
-
-@pytest.fixture(autouse=True)
-def _ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if a worker listened to each queue."""
-    health = {queue: QueueHealth(1, 0.0) for queue in heartbeats.QUEUES}
-    monkeypatch.setattr(heartbeats, "listening", lambda: health)
 
 
 @pytest.fixture
@@ -323,58 +317,52 @@ def test_a_removed_job_takes_its_file_along(
 # The page --------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def page(cast: Cast, client: Client) -> Client:
-    client.force_login(cast.carol)
-    return client
-
-
-def test_a_manager_sends_a_file_on_the_page_and_sees_the_job(page: Client, model: RewardModel) -> None:
+def test_a_manager_sends_a_file_on_the_page_and_sees_the_job(pages: Client, model: RewardModel) -> None:
     file = SimpleUploadedFile("rows.jsonl", b"{}\n")
-    answer = page.post("/projects/talk/evaluation-jobs/", {"model": model.pk, "file": file, "name": ""}, follow=True)
+    answer = pages.post("/projects/talk/evaluation-jobs/", {"model": model.pk, "file": file, "name": ""}, follow=True)
     text = answer.content.decode()
     assert "Version 1 is being judged on rows." in text
     assert 'hx-trigger="every 3s"' in text
     job = EvaluationJob.objects.get()
     assert job.requested_by
     assert "Stop" in text
-    page.post(f"/evaluation-jobs/{job.pk}/remove/")
+    pages.post(f"/evaluation-jobs/{job.pk}/remove/")
     assert not EvaluationJob.objects.exists()
 
 
-def test_the_page_says_what_is_wrong_with_the_form(page: Client, model: RewardModel) -> None:
-    answer = page.post("/projects/talk/evaluation-jobs/", {"model": model.pk, "name": ""}, follow=True)
+def test_the_page_says_what_is_wrong_with_the_form(pages: Client, model: RewardModel) -> None:
+    answer = pages.post("/projects/talk/evaluation-jobs/", {"model": model.pk, "name": ""}, follow=True)
     assert "File: This field is required." in answer.content.decode()
     file = SimpleUploadedFile("rows.jsonl", b"")
-    answer = page.post("/projects/talk/evaluation-jobs/", {"model": model.pk, "file": file}, follow=True)
+    answer = pages.post("/projects/talk/evaluation-jobs/", {"model": model.pk, "file": file}, follow=True)
     assert "empty" in answer.content.decode()
 
 
-def test_the_part_of_the_page_is_read_again_while_a_job_is_under_way(page: Client, model: RewardModel) -> None:
+def test_the_part_of_the_page_is_read_again_while_a_job_is_under_way(pages: Client, model: RewardModel) -> None:
     job = sent(model)
-    assert "hx-get" in page.get("/projects/talk/evaluation-jobs/").content.decode()
+    assert "hx-get" in pages.get("/projects/talk/evaluation-jobs/").content.decode()
     row = make_evaluation(model, name="rb2")
     EvaluationJob.objects.filter(pk=job.pk).update(state=State.DONE, evaluation=row)
-    text = page.get("/projects/talk/evaluation-jobs/").content.decode()
+    text = pages.get("/projects/talk/evaluation-jobs/").content.decode()
     assert "hx-get" not in text
     assert f"?of={row.pk}" in text
 
 
-def test_a_job_says_how_far_it_is(page: Client, model: RewardModel) -> None:
+def test_a_job_says_how_far_it_is(pages: Client, model: RewardModel) -> None:
     job = sent(model)
     EvaluationJob.objects.filter(pk=job.pk).update(state=State.WORKING, attempt=1)
     job.refresh_from_db()
     (job.directory() / "attempt-1").mkdir()
     (job.directory() / "attempt-1" / "progress.jsonl").write_text('{"event": "predict", "done": 250, "total": 1000}\n')
     evaluation_jobs._beat(job)
-    text = page.get("/projects/talk/evaluation-jobs/").content.decode().replace("\N{NO-BREAK SPACE}", " ")
+    text = pages.get("/projects/talk/evaluation-jobs/").content.decode().replace("\N{NO-BREAK SPACE}", " ")
     assert "250 of 1,000 responses (25 %)." in text
 
 
-def test_the_page_deletes_an_evaluation_that_no_run_made(page: Client, model: RewardModel) -> None:
+def test_the_page_deletes_an_evaluation_that_no_run_made(pages: Client, model: RewardModel) -> None:
     row = make_evaluation(model, name="rb2")
-    assert "Delete the evaluation of version 1" in page.get("/projects/talk/comparison/").content.decode()
-    answer = page.post(f"/evaluations/{row.pk}/delete/", follow=True)
+    assert "Delete the evaluation of version 1" in pages.get("/projects/talk/comparison/").content.decode()
+    answer = pages.post(f"/evaluations/{row.pk}/delete/", follow=True)
     assert "is deleted." in answer.content.decode()
     assert not Evaluation.objects.exists()
 

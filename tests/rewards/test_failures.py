@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 
-from annotator.background import heartbeats
-from annotator.background.heartbeats import QueueHealth
 from annotator.models import Project
 from rewards import erasure, runs, snapshots, tasks, trainer_process
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
@@ -20,13 +18,13 @@ from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW, imported, label_row, make_project
 from tests.rewards.labelled import labelled_project
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("scoring")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.xdist_group("scoring"),
+    pytest.mark.usefixtures("workers"),
+]
 CONFIG = {"epochs": 0, "threads": 1, "batch_tokens": 512}
-
-
-@pytest.fixture(autouse=True)
-def _a_worker_listens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heartbeats, "listening", lambda: dict.fromkeys(heartbeats.QUEUES, QueueHealth(1, 0.5)))
 
 
 def error_of(project: Project, *, snapshot: Snapshot | None = None, **config: Any) -> str:

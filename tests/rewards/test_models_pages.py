@@ -27,7 +27,7 @@ from rewards.models import RewardModel, RunKind, RunState, ScoringPass, Snapshot
 from rewards.reasons import coded, in_words
 from rewards.setting_texts import SETTINGS
 from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_member, make_project, make_task, make_user, rate
-from tests.conftest import Cast
+from tests.conftest import As, Cast
 from tests.rewards.evaluated import make_evaluation, noisy_metrics
 from tests.rewards.labelled import labelled_project, preferred_project
 from tests.rewards.scored import make_model
@@ -55,28 +55,15 @@ POSTS = (
 
 
 @pytest.fixture
-def working(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker listens to every queue."""
-    monkeypatch.setattr(heartbeats, "listening", lambda: dict.fromkeys(heartbeats.QUEUES, QueueHealth(1, 0.5)))
-
-
-@pytest.fixture
 def silent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeats, "listening", lambda: dict.fromkeys(heartbeats.QUEUES, QueueHealth(0, None)))
 
 
 @pytest.fixture
-def carol(cast: Cast, client: Client, working: None) -> Client:
+def carol(cast: Cast, client: Client, workers: None) -> Client:
     """The manager's browser."""
     client.force_login(cast.carol)
     return client
-
-
-@pytest.fixture
-def rita(project: Project) -> User:
-    user = make_user("rita")
-    make_member(project, user, Role.REVIEWER)
-    return user
 
 
 def judged_model(project: Project, **fields: Any) -> RewardModel:
@@ -99,7 +86,7 @@ def text(client: Client, address: str) -> str:
 
 @pytest.mark.parametrize("address", [*PAGES, LOG])
 def test_each_page_is_for_reviewers_and_managers(
-    client: Client, project: Project, cast: Cast, rita: User, working: None, address: str
+    client: Client, project: Project, cast: Cast, rita: User, workers: None, address: str
 ) -> None:
     model = judged_model(project)
     path = f"/projects/talk/{address.format(model=model.pk, run=model.run_id)}"
@@ -159,7 +146,7 @@ def test_a_waiting_candidate_leads_to_its_page(carol: Client, project: Project) 
 
 
 def test_a_reviewer_sees_no_button_and_no_name(
-    client: Client, project: Project, cast: Cast, rita: User, working: None
+    client: Client, project: Project, cast: Cast, rita: User, workers: None
 ) -> None:
     run = TrainingRun.objects.create(project=project, reason="requested by carol", requested_by=cast.carol)
     client.force_login(rita)
@@ -574,7 +561,7 @@ def test_errors_on_gold_on_tasks_that_one_rates_and_elsewhere_stay_unseen(
     assert "/review/" + str(held.public_id) not in page
 
 
-def test_rest_leaves_out_single_responses(project: Project, cast: Cast, as_user: Any) -> None:
+def test_rest_leaves_out_single_responses(project: Project, cast: Cast, as_user: As) -> None:
     model = judged_model(project)
     kept_errors(model, *make_task(project).responses.all())
     answer = as_user(cast.carol).get(f"/api/v1/training-runs/{model.run_id}/").json()

@@ -44,12 +44,6 @@ def _workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeats, "listening", lambda: alive)
 
 
-@pytest.fixture
-def carol(cast: Cast, client: Client) -> Client:
-    client.force_login(cast.carol)
-    return client
-
-
 def worked_on(project: Project, cast: Cast) -> None:
     """Three complete tasks, one of which is dropped, and one that nobody has touched."""
     Project.objects.update(drop_above=1, ask_preference=True)
@@ -81,13 +75,13 @@ def test_the_figures_are_those_of_the_rows(project: Project, cast: Cast) -> None
     assert sum(seen.completed.values()) == 3
 
 
-def test_gold_tasks_skips_and_exports_are_told_apart(project: Project, cast: Cast, carol: Client) -> None:
+def test_gold_tasks_skips_and_exports_are_told_apart(project: Project, cast: Cast, pages: Client) -> None:
     make_gold(project)
     make_task(project)
     skip(claimed(project, cast.alice, timezone.now()).pk, reason="needs_coding", now=timezone.now())
     seen = refresh(project, now=timezone.now())
     assert (seen.tasks, dict(seen.skips), seen.exports) == (1, {"needs_coding": 1}, 0)
-    list(carol.get("/api/v1/projects/talk/export/").streaming_content)  # type: ignore[attr-defined]
+    list(pages.get("/api/v1/projects/talk/export/").streaming_content)  # type: ignore[attr-defined]
     assert refresh(project, now=timezone.now()).exports == 1
 
 
@@ -114,23 +108,23 @@ def test_a_small_project_is_counted_at_every_look(project: Project, cast: Cast) 
 
 
 def test_a_large_project_is_left_to_the_light_worker(
-    project: Project, cast: Cast, monkeypatch: pytest.MonkeyPatch, carol: Client
+    project: Project, cast: Cast, monkeypatch: pytest.MonkeyPatch, pages: Client
 ) -> None:
     sent: list[Any] = []
     monkeypatch.setattr(messages, "send_on_commit", lambda *message: sent.append(message))
     make_task(project)
     sent.clear()
     monkeypatch.setattr(figures_module, "RECOUNT_INLINE_BELOW", 0)
-    assert "being counted in the background" in carol.get(PAGE).content.decode()
-    carol.get(PAGE)
+    assert "being counted in the background" in pages.get(PAGE).content.decode()
+    pages.get(PAGE)
     assert sent == [("annotator.tasks.count_figures", [project.pk])]
     count_figures(project.pk)
     Task.objects.all().delete()
     ProjectFigures.objects.update(took=3.0, as_of=timezone.now() - timedelta(seconds=60))
-    assert "As of" in carol.get(PAGE).content.decode()
+    assert "As of" in pages.get(PAGE).content.decode()
     assert len(sent) == 1  # thirty times three seconds are not over yet
     ProjectFigures.objects.update(as_of=timezone.now() - timedelta(seconds=120), wanted_at=None)
-    seen = carol.get(PAGE).context["figures"]
+    seen = pages.get(PAGE).context["figures"]
     assert (len(sent), seen.tasks) == (2, 1)
 
 
@@ -146,12 +140,12 @@ def test_figures_of_before_a_change_of_the_rubric_are_not_drawn(project: Project
 # The page ----------------------------------------------------------------------------------------------------
 
 
-def test_it_shows_figures_beside_the_published_ones(project: Project, cast: Cast, carol: Client) -> None:
+def test_it_shows_figures_beside_the_published_ones(project: Project, cast: Cast, pages: Client) -> None:
     worked_on(project, cast)
-    page = carol.get(PAGE).content.decode()
+    page = pages.get(PAGE).content.decode()
     for part in ("20.5", "about 10", "0.47", "Labels by level", "HelpSteer2", "Complete at this pace", "alice"):
         assert part in page
-    assert carol.get(PAGE).context["dropped"] == pytest.approx(1 / 3)
+    assert pages.get(PAGE).context["dropped"] == pytest.approx(1 / 3)
 
 
 def test_reviewers_see_pseudonyms(project: Project, cast: Cast, client: Client) -> None:
@@ -164,19 +158,19 @@ def test_reviewers_see_pseudonyms(project: Project, cast: Cast, client: Client) 
     assert "/settings/" not in page.replace('"/settings/', "")
 
 
-def test_another_rubric_stands_alone(project: Project, cast: Cast, carol: Client) -> None:
+def test_another_rubric_stands_alone(project: Project, cast: Cast, pages: Client) -> None:
     worked_on(project, cast)
     for attribute in project.rubric.attributes.all():
         attribute.key = f"my-{attribute.key}"
         attribute.save()
     Project.objects.update(spread_attribute="my-helpfulness")
     attributes_by_version.cache_clear()
-    page = carol.get(PAGE).content.decode()
+    page = pages.get(PAGE).content.decode()
     assert "HelpSteer2</th>" not in page
 
 
-def test_a_young_project_says_what_to_do_first(project: Project, cast: Cast, carol: Client) -> None:
-    steps = {step.text: step.done for step in carol.get(PAGE).context["steps"]}
+def test_a_young_project_says_what_to_do_first(project: Project, cast: Cast, pages: Client) -> None:
+    steps = {step.text: step.done for step in pages.get(PAGE).context["steps"]}
     assert steps == {
         "Import data": False,
         "Write guidelines": False,
@@ -190,29 +184,29 @@ def test_a_young_project_says_what_to_do_first(project: Project, cast: Cast, car
     Guideline.objects.create(project=project, version=1, text="Read")
     TrainingRun.objects.create(project=project, reason="a test", state=RunState.FAILED)
     ProjectFigures.objects.all().delete()
-    steps = {step.text: step.done for step in carol.get(PAGE).context["steps"]}
+    steps = {step.text: step.done for step in pages.get(PAGE).context["steps"]}
     assert all(steps[text] for text in ("Import data", "Write guidelines", "Rate", "Train a reward model"))
     assert not steps["Review"]  # the dropped task waits
-    assert "look at it" in carol.get(PAGE).content.decode()
+    assert "look at it" in pages.get(PAGE).content.decode()
 
 
-def test_nothing_is_wrong_with_a_project_that_is_new(project: Project, cast: Cast, carol: Client) -> None:
-    page = carol.get(PAGE).content.decode()
+def test_nothing_is_wrong_with_a_project_that_is_new(project: Project, cast: Cast, pages: Client) -> None:
+    page = pages.get(PAGE).content.decode()
     assert "What is wrong now" not in page
     assert all(f'href="/projects/talk/data/{part}/"' in page for part in ("import", "export"))
     worked_on(project, cast)
     ProjectFigures.objects.all().delete()
-    assert "There are no guidelines," in carol.get(PAGE).content.decode()
+    assert "There are no guidelines," in pages.get(PAGE).content.decode()
 
 
 def test_it_asks_seldom_however_much_there_is(
-    project: Project, cast: Cast, carol: Client, django_assert_max_num_queries: Any
+    project: Project, cast: Cast, pages: Client, django_assert_max_num_queries: Any
 ) -> None:
     worked_on(project, cast)
-    carol.get(PAGE)  # counts the agreement
+    pages.get(PAGE)  # counts the agreement
     ProjectFigures.objects.update(as_of=timezone.now() - timedelta(seconds=5))
     with django_assert_max_num_queries(20):
-        assert carol.get(PAGE).status_code == 200
+        assert pages.get(PAGE).status_code == 200
 
 
 def test_it_is_for_reviewers_and_managers(project: Project, cast: Cast, client: Client) -> None:
@@ -233,18 +227,18 @@ def wrong(project: Project) -> set[Problem]:
 
 
 def test_a_webhook_that_was_ended_is_a_problem_until_a_manager_has_seen_to_it(
-    project: Project, cast: Cast, carol: Client
+    project: Project, cast: Cast, pages: Client
 ) -> None:
     given = {"url": "https://example.org/", "active": False, "end_reason": "gone", "created_at": NOW}
     hook = Webhook.objects.create(project=project, **given)
     make_task(project)
     assert Problem.WEBHOOK_ENDED in wrong(project)
-    assert "A webhook has been made inactive" in carol.get(PAGE).content.decode()
+    assert "A webhook has been made inactive" in pages.get(PAGE).content.decode()
     endpoints.change(hook, endpoints.Wish(hook.url, active=False))
     assert Problem.WEBHOOK_ENDED not in wrong(project)
 
 
-def test_each_problem_is_found_and_goes_away(project: Project, cast: Cast, carol: Client) -> None:
+def test_each_problem_is_found_and_goes_away(project: Project, cast: Cast, pages: Client) -> None:
     assert wrong(project) == {Problem.NO_TASKS, Problem.NO_GUIDELINES, Problem.TOO_FEW_ANNOTATORS}
     Project.objects.update(max_annotators=3)
     publish_guidelines(project, template())
@@ -270,9 +264,9 @@ def test_each_problem_is_found_and_goes_away(project: Project, cast: Cast, carol
     assert Problem.ARCHIVED in wrong(project)
 
 
-def test_a_limit_that_no_ratings_exceed_is_a_problem(project: Project, carol: Client) -> None:
+def test_a_limit_that_no_ratings_exceed_is_a_problem(project: Project, pages: Client) -> None:
     Project.objects.update(escalate_above=4, drop_above=4)
-    page = carol.get(PAGE).content.decode()
+    page = pages.get(PAGE).content.decode()
     for said in ("so the spread never asks for more annotators", "so no task is ever dropped"):
         assert said in page
     Project.objects.update(escalate_above=2, drop_above=2)
@@ -280,35 +274,35 @@ def test_a_limit_that_no_ratings_exceed_is_a_problem(project: Project, carol: Cl
 
 
 def test_missing_workers_and_failures_are_named(
-    project: Project, cast: Cast, carol: Client, monkeypatch: pytest.MonkeyPatch
+    project: Project, cast: Cast, pages: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(heartbeats, "listening", lambda: dict.fromkeys(QUEUES, QueueHealth(0, None)))
     now = timezone.now()
     BackgroundFailure.objects.create(
         project=project, task="find_pii", error="ValueError: <b>", first_at=now, last_at=now
     )
-    page = carol.get(PAGE).content.decode()
+    page = pages.get(PAGE).content.decode()
     for queue in QUEUES:
         assert f"No worker is running for the queue “{queue}”" in page
     assert "find_pii: ValueError: &lt;b&gt;" in page
 
 
 def test_it_says_that_a_change_of_the_protocol_is_under_way(
-    project: Project, carol: Client, monkeypatch: pytest.MonkeyPatch
+    project: Project, pages: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(messages, "send_on_commit", lambda *message: None)
     recount_later(project)
-    assert "is being applied to the tasks" in carol.get(PAGE).content.decode()
+    assert "is being applied to the tasks" in pages.get(PAGE).content.decode()
 
 
-def test_an_issue_links_to_the_page_where_it_is_put_right(project: Project, carol: Client, cast: Cast) -> None:
+def test_an_issue_links_to_the_page_where_it_is_put_right(project: Project, pages: Client, cast: Cast) -> None:
     worked_on(project, cast)
     publish_guidelines(project, "Read")
-    (issue,) = carol.get(PAGE).context["issues"]
+    (issue,) = pages.get(PAGE).context["issues"]
     assert issue["issue"].text() == "Tasks can need up to 5 annotators; the project has 3."
     assert (issue["link"], str(issue["page"])) == (f"{PAGE}people/", "People")
     Membership.objects.filter(user=cast.carol).update(role=Role.REVIEWER)
-    assert [issue["link"] for issue in carol.get(PAGE).context["issues"]] == [""]
+    assert [issue["link"] for issue in pages.get(PAGE).context["issues"]] == [""]
 
 
 def test_every_problem_leads_to_a_page_of_managers(project: Project, cast: Cast) -> None:

@@ -20,12 +20,9 @@ from tests.conftest import Cast
 from tests.refusals import refusal
 from tests.rewards.labelled import labelled_project
 
+pytestmark = pytest.mark.usefixtures("workers")
+
 LATER = timedelta(seconds=90)
-
-
-@pytest.fixture(autouse=True)
-def _workers_listen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heartbeats, "listening", lambda: {queue: QueueHealth(1, 0.0) for queue in heartbeats.QUEUES})
 
 
 @pytest.fixture(autouse=True)

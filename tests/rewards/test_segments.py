@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from django.test import Client
 
-from annotator.background import heartbeats
-from annotator.background.heartbeats import QueueHealth
 from annotator.db.clock import database_now
 from annotator.exporting.filters import Filters
 from annotator.exporting.layouts import LAYOUTS
@@ -19,15 +17,15 @@ from rewards.scoring.model_cache import scorer_of
 from tests.annotator.segmented import make_segmented_project
 from tests.builders import imported, make_user
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("scoring")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.xdist_group("scoring"),
+    pytest.mark.usefixtures("workers"),
+]
 CONFIG = {"epochs": 0, "threads": 1, "batch_tokens": 512, "seed": 5}
 GOOD = ("Rinse the rice in cold water.", "Let it rest for ten minutes.", "Two cups of water are enough.")
 BAD = ("Buy our lottery tickets now!", "I refuse to talk about this.", "Vote for the purple party today!")
-
-
-@pytest.fixture(autouse=True)
-def listening(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heartbeats, "listening", lambda: dict.fromkeys(heartbeats.QUEUES, QueueHealth(1, 0.5)))
 
 
 def segmented_project(*, tasks: int) -> Project:

@@ -7,18 +7,16 @@ import signal
 import subprocess
 import sys
 from collections import namedtuple
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import LazySettings, settings
 from django.db import IntegrityError, connection
-from rest_framework.test import APIClient
 
 from annotator.background.jobs import ATTEMPTS, run_waiting
 from annotator.db import locks
-from annotator.models import Project, Role, User
+from annotator.models import Project, Role
 from annotator.stopping import stopping
 from annotator.storage import disk_space
 from rewards import owned_runs, run_steps, runs, snapshots, tasks
@@ -26,6 +24,7 @@ from rewards.models import Snapshot, SnapshotJob, TrainingRun
 from rewards.snapshots import building, files, jobs, lines
 from tests.builders import NOW, make_member, make_user
 from tests.celery_workers import environment, wait_for, worker
+from tests.conftest import As
 from tests.rewards.labelled import labelled_project
 
 Usage = namedtuple("Usage", ["total", "used", "free"])
@@ -177,7 +176,7 @@ def is_free(project: Project) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-def test_a_light_worker_answers_a_request_over_rest(tmp_path: Path, as_user: Callable[[User], APIClient]) -> None:
+def test_a_light_worker_answers_a_request_over_rest(tmp_path: Path, as_user: As) -> None:
     project, boss = labelled_project(tasks=12), make_user("boss")
     make_member(project, boss, role=Role.MANAGER)
     client = as_user(boss)

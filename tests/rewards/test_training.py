@@ -3,8 +3,6 @@
 import pytest
 from django.test import Client
 
-from annotator.background import heartbeats
-from annotator.background.heartbeats import QueueHealth
 from annotator.models import Project
 from rewards import promotion, registry, runs, tasks
 from rewards.learning.data import read_tasks
@@ -13,13 +11,13 @@ from rewards.reasons import PAIRS
 from tests.builders import NOW, imported, label_row, make_user
 from tests.rewards.labelled import labelled_project, preferred_project
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("scoring")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.xdist_group("scoring"),
+    pytest.mark.usefixtures("workers"),
+]
 CONFIG = {"epochs": 0, "threads": 1, "batch_tokens": 512, "seed": 5}
-
-
-@pytest.fixture(autouse=True)
-def listening(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heartbeats, "listening", lambda: dict.fromkeys(heartbeats.QUEUES, QueueHealth(1, 0.5)))
 
 
 def trained(project: Project) -> TrainingRun:

@@ -1,6 +1,5 @@
 """Agreement over REST."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,11 +7,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
-from annotator.models import Project, Role, User
+from annotator.models import Project, Role
 from tests.builders import ATTRIBUTES, make_member, make_task, make_user, pseudonym, rate
-from tests.conftest import Cast
+from tests.conftest import As, Cast
 
-As = Callable[[User], APIClient]
 KEYS = {"kappa", "interval", "samples", "ratings", "undefined_reason"}
 
 

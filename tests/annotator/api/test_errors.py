@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,13 +12,12 @@ from django.test import Client, RequestFactory
 from rest_framework.test import APIClient
 
 from annotator.api import errors, health
-from annotator.models import Project, User
+from annotator.models import Project
 from annotator.views import login
 from tests.annotator.api.test_transfer import ENDS_OF_TIME
 from tests.builders import claimed, make_task
-from tests.conftest import Cast
+from tests.conftest import As, Cast
 
-As = Callable[[User], APIClient]
 DEEP = "[" * 100_000 + "]" * 100_000
 FAIRLY_DEEP = json.dumps({"slug": "a", "name": "A", "training_config": json.loads('{"a":' * 60 + "1" + "}" * 60)})
 

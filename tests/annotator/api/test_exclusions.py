@@ -1,20 +1,17 @@
 """Excluding and readmitting annotators over REST."""
 
-from collections.abc import Callable
-
 import pytest
 from rest_framework.test import APIClient
 
 from annotator.models import Assignment, Exclusion, Project, Task, User
 from tests.builders import imported, make_project, make_task, pseudonym, rate, ratings_row
-from tests.conftest import Cast
+from tests.conftest import As, Cast
 
-Client = Callable[[User], APIClient]
 ADDRESS = "/api/v1/projects/talk/exclusions/"
 
 
 @pytest.fixture
-def client(project: Project, cast: Cast, as_user: Client) -> APIClient:
+def client(project: Project, cast: Cast, as_user: As) -> APIClient:
     """carol's, in a project with one task that is complete."""
     make_task(project)
     for user in cast.annotators:

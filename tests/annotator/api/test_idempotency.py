@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from datetime import timedelta
 from hashlib import sha256
 from io import BytesIO
@@ -24,15 +23,14 @@ from annotator.accounts import idempotency
 from annotator.api.idempotency import Idempotent
 from annotator.background import heartbeats
 from annotator.db.clock import database_now
-from annotator.models import BulkChange, ExportJob, IdempotentCall, ImportJob, Invitation, Project, Rubric, Token, User
+from annotator.models import BulkChange, ExportJob, IdempotentCall, ImportJob, Invitation, Project, Rubric, Token
 from annotator.tasks import forget_old_answers
 from annotator.urls import rest
 from tests.builders import make_task, make_user
 from tests.celery_workers import environment
-from tests.conftest import Cast
+from tests.conftest import As, Cast
 from tests.rewards.test_api import make_model
 
-As = Callable[[User], APIClient]
 WITHOUT = {
     "token": "no account is known before it, and a second token does no harm",
     "accept-invitation": "without an account; a second call is refused",

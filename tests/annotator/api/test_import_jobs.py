@@ -9,30 +9,17 @@ from django.conf import settings
 from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.test import APIClient
 
-from annotator.background import heartbeats
-from annotator.background.heartbeats import QueueHealth
 from annotator.importing import jobs
 from annotator.models import ImportJob, Project, Task
 from tests.builders import json_lines, make_member, make_project, task_row
 from tests.conftest import Cast
 
+pytestmark = pytest.mark.usefixtures("workers")
+
 JOBS = "/api/v1/projects/talk/import-jobs/"
 MAPPINGS = "/api/v1/projects/talk/import-mappings/"
 CSV = "question,answer_1,answer_2\nName a prime.,7,8\nName a colour.,red,\n"
 PAIR = {"prompt": "question", "responses": [{"text": "answer_1"}, {"text": "answer_2"}]}
-
-
-@pytest.fixture(autouse=True)
-def _ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if a worker listened to each queue."""
-    health = {queue: QueueHealth(1, 0.0) for queue in heartbeats.QUEUES}
-    monkeypatch.setattr(heartbeats, "listening", lambda: health)
-
-
-@pytest.fixture
-def carol(cast: Cast, as_user: Any) -> APIClient:
-    client: APIClient = as_user(cast.carol)
-    return client
 
 
 def sent(carol: APIClient, body: str = CSV, **query: str) -> Any:

@@ -1,6 +1,5 @@
 """Invitations, members and guidelines over REST."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,9 +7,8 @@ from rest_framework.test import APIClient
 
 from annotator.models import Guideline, Invitation, Membership, PasswordLink, Project, Role, User
 from tests.builders import make_member, make_project, make_user
-from tests.conftest import Cast
+from tests.conftest import As, Cast
 
-As = Callable[[User], APIClient]
 TALK, ACCEPT = "/api/v1/projects/talk", "/api/v1/invitations/accept/"
 PASSWORD = "tall order 98 x"
 

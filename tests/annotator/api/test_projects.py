@@ -11,9 +11,7 @@ from rest_framework.test import APIClient
 from annotator.models import Guideline, Membership, Project, Role, Rubric, Tally, User
 from annotator.search.words import take_words
 from tests.builders import ATTRIBUTES, make_member, make_project, make_task, make_user, pseudonym, rate
-from tests.conftest import Cast
-
-As = Callable[[User], APIClient]
+from tests.conftest import As, Cast
 
 
 def opened(client: APIClient, **fields: Any) -> Any:
@@ -264,7 +262,7 @@ def test_a_filter_of_tasks_that_there_is_not_is_400(carol: APIClient, project: P
     assert (answer.status_code, list(answer.json()["errors"])) == (400, [wrong.partition("=")[0]])
 
 
-def test_a_reviewer_cannot_filter_by_what_they_do_not_see(as_user: Any, project: Project) -> None:
+def test_a_reviewer_cannot_filter_by_what_they_do_not_see(as_user: As, project: Project) -> None:
     rita = make_user("rita")
     make_member(project, rita, role=Role.REVIEWER)
     answer = as_user(rita).get("/api/v1/projects/talk/tasks/?model=model-1")

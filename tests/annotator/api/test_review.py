@@ -1,27 +1,17 @@
 """The queue, authoritative ratings and verdicts over REST."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from rest_framework.test import APIClient
 
-from annotator.models import Adjudication, Assignment, Label, Project, Role, Task, User, Verdict
-from tests.builders import ATTRIBUTES, imported, make_member, make_task, make_user, pseudonym, rate, ratings_row
-from tests.conftest import Cast
-
-Client = Callable[[User], APIClient]
+from annotator.models import Adjudication, Assignment, Label, Project, Task, User, Verdict
+from tests.builders import ATTRIBUTES, imported, make_task, pseudonym, rate, ratings_row
+from tests.conftest import As, Cast
 
 
 @pytest.fixture
-def rita(project: Project) -> User:
-    user = make_user("rita")
-    make_member(project, user, role=Role.REVIEWER)
-    return user
-
-
-@pytest.fixture
-def client(rita: User, as_user: Client) -> APIClient:
+def client(rita: User, as_user: As) -> APIClient:
     return as_user(rita)
 
 

@@ -1,7 +1,7 @@
 """Every address under /api/v1/ against every kind of caller."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
@@ -9,11 +9,9 @@ from django.db import transaction
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from rest_framework.test import APIClient
 
-from annotator.models import Project, Role, User
+from annotator.models import Project, Role
 from tests import builders
-from tests.conftest import Cast
-
-Client = Callable[[User], APIClient]
+from tests.conftest import As, Cast
 
 
 class Answers(NamedTuple):
@@ -214,7 +212,7 @@ def _arguments(name: str) -> list[list[str]]:
 
 
 @pytest.fixture
-def callers(project: Project, cast: Cast, as_user: Client) -> dict[str, APIClient]:
+def callers(project: Project, cast: Cast, as_user: As) -> dict[str, APIClient]:
     rita = builders.make_user("rita")
     builders.make_member(project, rita, role=Role.REVIEWER)
     users = {"stranger": cast.dave, "annotator": cast.bob, "reviewer": rita, "manager": cast.carol}
@@ -256,7 +254,7 @@ def everything(client: APIClient, project: Project) -> list[Any]:
     return [*answers, client.post(address("next", project, 1))]
 
 
-def test_annotators_see_no_model_names_nor_others_work(project: Project, cast: Cast, as_user: Client) -> None:
+def test_annotators_see_no_model_names_nor_others_work(project: Project, cast: Cast, as_user: As) -> None:
     builders.make_task(project, "one")
     builders.make_task(project, "two")
     builders.rate(project, cast.bob, 1, justification="Told only to reviewers.")
@@ -267,7 +265,7 @@ def test_annotators_see_no_model_names_nor_others_work(project: Project, cast: C
         assert secret not in said
 
 
-def test_reviewers_see_the_ratings_under_pseudonyms(project: Project, cast: Cast, as_user: Client) -> None:
+def test_reviewers_see_the_ratings_under_pseudonyms(project: Project, cast: Cast, as_user: As) -> None:
     builders.make_task(project)
     builders.rate(project, cast.bob, 1)
     builders.make_member(project, cast.dave, role=Role.REVIEWER)

@@ -4,7 +4,7 @@ import csv
 import gzip
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,12 +13,11 @@ from django.conf import settings as django_settings
 from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.test import APIClient
 
-from annotator.models import Import, Project, Task, User
+from annotator.models import Import, Project, Task
 from annotator.web.lane_shares import GONE
 from tests.builders import ATTRIBUTES, label_row, make_task, pseudonym, rate, task_row
 from tests.conftest import Cast
 
-As = Callable[[User], APIClient]
 IMPORT = "/api/v1/projects/talk/import/"
 ENDS_OF_TIME = ["0001-01-01T00:00:00%2B23:59", "9999-12-31T23:59:59-23:59"]
 """Times whose UTC has no year that Python knows."""

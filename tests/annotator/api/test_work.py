@@ -7,17 +7,10 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 from rest_framework.test import APIClient
 
-from annotator.models import Annotation, Assignment, AuditEntry, Draft, Membership, Project, Rating, Task, User
+from annotator.models import Annotation, Assignment, AuditEntry, Draft, Membership, Project, Rating, Task
 from annotator.models.public_ids import response_of
 from tests.builders import ATTRIBUTES, NOW, make_member, make_project, make_task
-from tests.conftest import Cast
-
-As = Callable[[User], APIClient]
-
-
-@pytest.fixture
-def alice(cast: Cast, as_user: As) -> APIClient:
-    return as_user(cast.alice)
+from tests.conftest import As, Cast
 
 
 def leased(client: APIClient) -> Any:

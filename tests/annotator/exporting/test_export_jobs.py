@@ -262,13 +262,6 @@ def test_old_files_go_and_rows_follow(project: Project, cast: Cast, rated: Task)
 # Over REST -------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def manager(cast: Cast) -> APIClient:
-    client = APIClient()
-    client.force_authenticate(cast.carol)
-    return client
-
-
 ADDRESS = "/api/v1/projects/talk/export-jobs/"
 
 
@@ -289,18 +282,18 @@ def file_over_rest(client: APIClient, **body: Any) -> tuple[str, bytes]:
 
 
 @pytest.mark.usefixtures("rated")
-def test_a_file_over_rest(manager: APIClient) -> None:
-    file, content = file_over_rest(manager, fields="task,annotator", until="2999-01-01")
-    (row,) = manager.get(ADDRESS).json()["results"]
+def test_a_file_over_rest(carol: APIClient) -> None:
+    file, content = file_over_rest(carol, fields="task,annotator", until="2999-01-01")
+    (row,) = carol.get(ADDRESS).json()["results"]
     assert (row["state"], row["rows_done"], row["bytes_done"]) == ("done", 6, len(content))
     assert row["sha256"] == hashlib.sha256(content).hexdigest()
     assert row["filters"] == {"until": "2999-01-02T00:00:00+00:00"}, "the day itself is part of it"
-    answer, _ = fetched(manager, file)
+    answer, _ = fetched(carol, file)
     assert answer["Content-Length"] == str(len(content))
     assert answer["ETag"] == f'"{row["sha256"]}"'
     assert answer["Content-Disposition"] == 'attachment; filename="talk-annotations.jsonl"'
-    assert manager.delete(file.removesuffix("file/")).status_code == 204
-    assert manager.get(file).status_code == 404
+    assert carol.delete(file.removesuffix("file/")).status_code == 204
+    assert carol.get(file).status_code == 404
     actions = AuditEntry.objects.filter(action__startswith="labels.").order_by("pk").values_list("action", flat=True)
     assert sorted(set(actions)) == ["labels.exported", "labels.file_deleted", "labels.file_requested"]
 
@@ -316,21 +309,21 @@ def test_a_file_over_rest(manager: APIClient) -> None:
         ("bytes=-9999999", 0, -1),
     ],
 )
-def test_a_part_of_a_file(manager: APIClient, asked: str, first: int, last: int) -> None:
-    file, content = file_over_rest(manager)
+def test_a_part_of_a_file(carol: APIClient, asked: str, first: int, last: int) -> None:
+    file, content = file_over_rest(carol)
     first, last = first % len(content), last % len(content)
-    answer, part = fetched(manager, file, Range=asked)
+    answer, part = fetched(carol, file, Range=asked)
     assert (answer.status_code, part) == (206, content[first : last + 1])
     assert answer["Content-Range"] == f"bytes {first}-{last}/{len(content)}"
     assert answer["Content-Length"] == str(last + 1 - first)
 
 
 @pytest.mark.usefixtures("rated")
-def test_the_last_byte_alone_and_what_lies_behind_it(manager: APIClient) -> None:
-    file, content = file_over_rest(manager)
-    answer, part = fetched(manager, file, Range=f"bytes={len(content) - 1}-")
+def test_the_last_byte_alone_and_what_lies_behind_it(carol: APIClient) -> None:
+    file, content = file_over_rest(carol)
+    answer, part = fetched(carol, file, Range=f"bytes={len(content) - 1}-")
     assert (answer.status_code, part) == (206, b"\n")
-    behind, _ = fetched(manager, file, Range=f"bytes={len(content)}-")
+    behind, _ = fetched(carol, file, Range=f"bytes={len(content)}-")
     assert (behind.status_code, behind["Content-Range"]) == (416, f"bytes */{len(content)}")
 
 
@@ -338,30 +331,30 @@ def test_the_last_byte_alone_and_what_lies_behind_it(manager: APIClient) -> None
 @pytest.mark.parametrize(
     "asked", ["bytes=5-2", "bytes=0-1,4-5", "lines=1-2", "bytes=-", "bytes=x-", "bytes=" + 40 * "9"]
 )
-def test_a_range_without_sense_brings_the_whole_file(manager: APIClient, asked: str) -> None:
-    file, content = file_over_rest(manager)
-    answer, whole = fetched(manager, file, Range=asked)
+def test_a_range_without_sense_brings_the_whole_file(carol: APIClient, asked: str) -> None:
+    file, content = file_over_rest(carol)
+    answer, whole = fetched(carol, file, Range=asked)
     assert (answer.status_code, whole) == (200, content)
 
 
 @pytest.mark.usefixtures("rated")
-def test_a_part_never_continues_another_file(manager: APIClient) -> None:
-    file, content = file_over_rest(manager)
-    tag = fetched(manager, file)[0]["ETag"]
-    assert fetched(manager, file, Range="bytes=5-", If_Range=tag)[1] == content[5:]
-    answer, whole = fetched(manager, file, Range="bytes=5-", If_Range='"other"')
+def test_a_part_never_continues_another_file(carol: APIClient) -> None:
+    file, content = file_over_rest(carol)
+    tag = fetched(carol, file)[0]["ETag"]
+    assert fetched(carol, file, Range="bytes=5-", If_Range=tag)[1] == content[5:]
+    answer, whole = fetched(carol, file, Range="bytes=5-", If_Range='"other"')
     assert (answer.status_code, whole) == (200, content)
 
 
 @pytest.mark.usefixtures("rated")
-def test_a_file_that_is_not_written_yet(manager: APIClient) -> None:
-    answer = manager.post(ADDRESS, {}, format="json")
-    early = manager.get(f"{answer['Location']}file/")
+def test_a_file_that_is_not_written_yet(carol: APIClient) -> None:
+    answer = carol.post(ADDRESS, {}, format="json")
+    early = carol.get(f"{answer['Location']}file/")
     assert (early.status_code, early.json()["code"]) == (409, "no_file")
 
 
-def test_one_s_files_are_one_s_own(project: Project, cast: Cast, manager: APIClient, rated: Task) -> None:
-    file, _ = file_over_rest(manager)
+def test_one_s_files_are_one_s_own(project: Project, cast: Cast, carol: APIClient, rated: Task) -> None:
+    file, _ = file_over_rest(carol)
     other = APIClient()
     boss = User.objects.create_superuser("root", password="x")
     other.force_authenticate(boss)
@@ -382,8 +375,8 @@ def test_one_s_files_are_one_s_own(project: Project, cast: Cast, manager: APICli
     ],
 )
 @pytest.mark.usefixtures("rated")
-def test_what_cannot_be_written_is_refused_at_once(manager: APIClient, body: dict[str, str], field: str) -> None:
-    answer = manager.post(ADDRESS, body, format="json")
+def test_what_cannot_be_written_is_refused_at_once(carol: APIClient, body: dict[str, str], field: str) -> None:
+    answer = carol.post(ADDRESS, body, format="json")
     assert answer.status_code == 400
     assert not field or field in answer.json()["errors"]
     assert not ExportJob.objects.exists()

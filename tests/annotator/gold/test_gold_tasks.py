@@ -1,10 +1,7 @@
 """Gold tasks in the stream: they look like work, measure the annotator, and yield no label."""
 
-from collections.abc import Callable
-
 import pytest
 from django.test import Client
-from rest_framework.test import APIClient
 
 from annotator import assignment, consensus
 from annotator.annotation import skip, submit
@@ -13,7 +10,7 @@ from annotator.gold import gold_tasks
 from annotator.models import Consensus, Label, Membership, PauseReason, Project, Task, User
 from annotator.projects import figures
 from tests.builders import NOW, claimed, make_gold, make_task, rate, submission
-from tests.conftest import Cast
+from tests.conftest import As, Cast
 
 pytestmark = pytest.mark.django_db
 
@@ -176,18 +173,14 @@ def test_after_a_pause_gold_counts_anew(project: Project, cast: Cast) -> None:
     assert (member.paused_at, member.pause_reason, gold_tasks.standing(member)) == (None, "", None)
 
 
-def test_a_paused_annotator_is_told_over_rest(
-    project: Project, cast: Cast, as_user: Callable[[User], APIClient]
-) -> None:
+def test_a_paused_annotator_is_told_over_rest(project: Project, cast: Cast, as_user: As) -> None:
     make_task(project)
     gold_tasks.pause(member_of(cast.alice), reason=PauseReason.MANAGER, now=NOW)
     answer = as_user(cast.alice).post("/api/v1/projects/talk/next/").json()
     assert (answer["assignment"], answer["reason"]) == (None, "paused")
 
 
-def test_gold_looks_like_any_other_task_over_rest(
-    project: Project, cast: Cast, as_user: Callable[[User], APIClient]
-) -> None:
+def test_gold_looks_like_any_other_task_over_rest(project: Project, cast: Cast, as_user: As) -> None:
     make_task(project)
     make_gold(project)
     answer = as_user(cast.alice).post("/api/v1/projects/talk/next/")

@@ -11,8 +11,6 @@ from django.conf import LazySettings
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from annotator.background import heartbeats
-from annotator.background.heartbeats import QueueHealth
 from annotator.importing import jobs
 from annotator.importing.jobs import uploads
 from annotator.models import ImportJob, Project, Task
@@ -20,6 +18,8 @@ from tests import builders
 from tests.builders import ATTRIBUTES, json_lines, task_row
 from tests.conftest import Cast
 from tests.hub import FILES, SHA, Hub, served_hub
+
+pytestmark = pytest.mark.usefixtures("workers")
 
 
 @pytest.fixture
@@ -74,18 +74,6 @@ PAGE = "/projects/talk/data/import/"
 State = ImportJob.State
 
 
-@pytest.fixture
-def worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if a worker listened to each queue; each test does the worker's part by itself."""
-    health = {queue: QueueHealth(1, 0.0) for queue in heartbeats.QUEUES}
-    monkeypatch.setattr(heartbeats, "listening", lambda: health)
-
-
-@pytest.fixture
-def carol(cast: Cast, as_user: Any, worker: None) -> Any:
-    return as_user(cast.carol)
-
-
 @pytest.mark.usefixtures("hub")
 def test_each_file_of_a_data_set_becomes_an_import(carol: Any) -> None:
     asked = carol.post(f"{JOBS}?hub=ours/rows")
@@ -100,7 +88,7 @@ def test_each_file_of_a_data_set_becomes_an_import(carol: Any) -> None:
 
 
 @pytest.mark.usefixtures("hub")
-def test_a_fetched_file_is_looked_at_before_it_is_imported(cast: Cast, client: Client, worker: None) -> None:
+def test_a_fetched_file_is_looked_at_before_it_is_imported(cast: Cast, client: Client) -> None:
     client.force_login(cast.carol)
     page = client.post(PAGE, {"hub": "hub:ours/rows/edit"}, follow=True)
     assert "Waiting for the worker." in page.content.decode()

@@ -32,7 +32,7 @@ from annotator.models import (
 )
 from tests.builders import ATTRIBUTES, NOW, json_lines, task_row
 from tests.builders import imported as imported_tasks
-from tests.conftest import Cast
+from tests.conftest import As, Cast
 from tests.refusals import refusal
 
 PAIR = {"prompt": "question", "responses": [{"text": "answer_1"}, {"text": "answer_2"}]}
@@ -224,7 +224,7 @@ def test_an_unknown_name_lists_the_known_ones(project: Project) -> None:
 # Doors -----------------------------------------------------------------------------------------------------
 
 
-def test_rest_imports_by_a_name_or_by_json(project: Project, cast: Cast, as_user: Any) -> None:
+def test_rest_imports_by_a_name_or_by_json(project: Project, cast: Cast, as_user: As) -> None:
     carol: APIClient = as_user(cast.carol)
     address = "/api/v1/projects/talk/import/"
     kept_mappings.keep(project, "ours", read_mapping(PAIR), by=None)
@@ -257,7 +257,7 @@ ONE_PERSON: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("door", ["call", "REST", "command"])
 def test_every_door_takes_the_name_of_who_rated_a_file(
-    project: Project, cast: Cast, as_user: Any, tmp_path: Path, door: str
+    project: Project, cast: Cast, as_user: As, tmp_path: Path, door: str
 ) -> None:
     imported_tasks(project, task_row("t-1", responses=1), task_row("t-2", responses=1))
     content, mapping = json_lines(*ONE_PERSON).getvalue(), {"rated_by": "ann"}
@@ -266,7 +266,7 @@ def test_every_door_takes_the_name_of_who_rated_a_file(
     elif door == "REST":
         query = urlencode({"mapping": json.dumps(mapping)})
         address = f"/api/v1/projects/talk/import/?{query}"
-        as_user(cast.carol).generic("POST", address, content, content_type="application/x-ndjson")
+        as_user(cast.carol).generic("POST", address, content.decode(), content_type="application/x-ndjson")
     else:
         for name, data in (("rows.jsonl", content), ("mapping.json", json.dumps(mapping).encode())):
             (tmp_path / name).write_bytes(data)

@@ -1,16 +1,14 @@
 """An import taken back: its tasks go while nobody has rated them."""
 
 import io
-from collections.abc import Callable
 
 import pytest
 from django.core.management import CommandError, call_command
-from rest_framework.test import APIClient
 
 from annotator import annotation, assignment
 from annotator.gold import qualification
 from annotator.importing import TakenBack, batches, import_rows, take_back, withdrawal, withdrawal_preview
-from annotator.models import AuditEntry, Import, Label, Project, QualificationRun, Tally, Task, User
+from annotator.models import AuditEntry, Import, Label, Project, QualificationRun, Tally, Task
 from annotator.storage import disk_space
 from tests.builders import (
     ATTRIBUTES,
@@ -25,10 +23,9 @@ from tests.builders import (
     submission,
     task_row,
 )
-from tests.conftest import Cast
+from tests.conftest import As, Cast
 from tests.refusals import refusal
 
-As = Callable[[User], APIClient]
 IMPORTS = "/api/v1/projects/talk/imports/"
 
 

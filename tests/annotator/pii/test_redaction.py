@@ -37,7 +37,7 @@ from annotator.pii.texts import Place, texts_of
 from annotator.reading.blindness import tasks_held_by
 from annotator.review import judge
 from tests.builders import NOW, claimed, gold_row, imported, make_task, make_user, rate, task_row
-from tests.conftest import Cast
+from tests.conftest import As, Cast
 from tests.refusals import refusal
 
 MAIL = "ola.nord@example.com"
@@ -203,7 +203,7 @@ def test_experts_given_again_do_not_bring_it_back(project: Project) -> None:
     assert task.state == Task.State.GOLD
 
 
-def test_exports_and_rest_do_not_show_it(secret: Task, project: Project, cast: Cast, as_user: Any) -> None:
+def test_exports_and_rest_do_not_show_it(secret: Task, project: Project, cast: Cast, as_user: As) -> None:
     redact(secret.pk, Choice(marked(secret)), now=NOW)
     for number in range(2):
         rate(project, make_user(f"rater-{number}"))

@@ -85,23 +85,17 @@ def test_the_table_runs_no_formula(project: Project, cast: Cast) -> None:
 # The page --------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def carol(cast: Cast, client: Client) -> Client:
-    client.force_login(cast.carol)
-    return client
-
-
-def test_links_are_shown_once_as_a_table(project: Project, carol: Client) -> None:
-    page = carol.post(PAGE, {"lines": "Frank\nGrete,reviewer", "days": 7}).content.decode()
+def test_links_are_shown_once_as_a_table(project: Project, pages: Client) -> None:
+    page = pages.post(PAGE, {"lines": "Frank\nGrete,reviewer", "days": 7}).content.decode()
     links = [line.split(",")[4] for line in page.split("<textarea")[1].split("\n")[1:3]]
     for link, name in zip(links, ("Frank", "Grete"), strict=True):
         row = invitations.invitation_of(link.rstrip("/").rpartition("/")[2], now=NOW)
         assert row.meant_for == name
 
 
-def test_a_file_is_read(project: Project, carol: Client) -> None:
+def test_a_file_is_read(project: Project, pages: Client) -> None:
     file = SimpleUploadedFile("people.csv", "\ufeffname;role\nJörg;reviewer\n".encode())
-    assert carol.post(PAGE, {"file": file, "days": 7}).status_code == 200
+    assert pages.post(PAGE, {"file": file, "days": 7}).status_code == 200
     assert Invitation.objects.get().meant_for == "Jörg"
 
 
@@ -116,7 +110,7 @@ def test_a_file_is_read(project: Project, carol: Client) -> None:
         ({"lines": "a" * 200_001}, "at most 200000 characters"),
     ],
 )
-def test_a_wrong_list_is_shown_again(project: Project, carol: Client, sent: dict[str, object], said: str) -> None:
-    answer = carol.post(PAGE, {"days": 7, **sent})
+def test_a_wrong_list_is_shown_again(project: Project, pages: Client, sent: dict[str, object], said: str) -> None:
+    answer = pages.post(PAGE, {"days": 7, **sent})
     assert (answer.status_code, said in answer.content.decode()) == (422, True)
     assert not Invitation.objects.exists()

@@ -51,18 +51,6 @@ CHANGES = [
 Most = Callable[[int], Any]
 
 
-@pytest.fixture
-def rita(project: Project) -> User:
-    return make_member(project, make_user("rita"), role=Role.REVIEWER).user
-
-
-@pytest.fixture
-def carol(cast: Cast, client: Client) -> Client:
-    """A browser in which the manager is logged in."""
-    client.force_login(cast.carol)
-    return client
-
-
 def text(answer: Any) -> str:
     return str(answer.content.decode())
 
@@ -104,11 +92,11 @@ def test_a_reviewer_changes_nobody_by_the_pseudonym(project: Project, cast: Cast
     assert (member.role, member.offered_role) == (Role.ANNOTATOR, "")
 
 
-def test_another_project_s_people_are_out_of_reach(project: Project, cast: Cast, carol: Client) -> None:
+def test_another_project_s_people_are_out_of_reach(project: Project, cast: Cast, pages: Client) -> None:
     for page in ("", "exclude/", "readmit/"):
-        assert carol.get(f"{TALK}/people/dave/{page}").status_code == 404
-    assert carol.post(f"{TALK}/people/dave/dismiss/").status_code == 404
-    assert carol.post(f"{TALK}/people/dave/password-link/").status_code == 404
+        assert pages.get(f"{TALK}/people/dave/{page}").status_code == 404
+    assert pages.post(f"{TALK}/people/dave/dismiss/").status_code == 404
+    assert pages.post(f"{TALK}/people/dave/password-link/").status_code == 404
 
 
 def test_the_tabs_show_it_to_managers_alone(project: Project, cast: Cast, rita: User, client: Client) -> None:
@@ -121,12 +109,12 @@ def test_the_tabs_show_it_to_managers_alone(project: Project, cast: Cast, rita: 
 # The list --------------------------------------------------------------------------------------------------
 
 
-def test_the_list_says_what_bars_people(project: Project, cast: Cast, carol: Client) -> None:
+def test_the_list_says_what_bars_people(project: Project, cast: Cast, pages: Client) -> None:
     Project.objects.update(qualification_required=True)
     Guideline.objects.create(project=project, version=2, text="Read.")
     Membership.objects.filter(user=cast.alice).update(paused_at=NOW, pause_reason=PauseReason.GOLD)
     Membership.objects.filter(user=cast.bob).update(qualified_at=NOW, acknowledged_version=2)
-    page = text(carol.get(f"{TALK}/people/"))
+    page = text(pages.get(f"{TALK}/people/"))
     rows = {name: page.split(f"<bdi>{name}</bdi>")[1].split("</tr>")[0] for name in ("alice", "bob")}
     assert all(word in rows["alice"] for word in ("Paused", "experts", "Guidelines unread", "Test not passed"))
     assert "Test passed" in rows["bob"]
@@ -144,23 +132,23 @@ def test_the_list_says_what_bars_people(project: Project, cast: Cast, carol: Cli
         ("after=bob", ["carol", "erin"]),
     ],
 )
-def test_the_list_is_narrowed(project: Project, cast: Cast, carol: Client, query: str, names: list[str]) -> None:
+def test_the_list_is_narrowed(project: Project, cast: Cast, pages: Client, query: str, names: list[str]) -> None:
     Membership.objects.filter(user=cast.bob).update(paused_at=NOW, pause_reason=PauseReason.MANAGER)
     Exclusion.objects.create(project=project, annotator=cast.erin, reason="A bot.", by=cast.carol, made_at=NOW)
-    rows = carol.get(f"{TALK}/people/?{query}").context["rows"]
+    rows = pages.get(f"{TALK}/people/?{query}").context["rows"]
     assert [member.user.username for member in rows] == names
 
 
 def test_the_list_costs_the_same_for_many(
-    project: Project, cast: Cast, carol: Client, django_assert_max_num_queries: Most
+    project: Project, cast: Cast, pages: Client, django_assert_max_num_queries: Most
 ) -> None:
     Membership.objects.bulk_create(
         Membership(project=project, user=user)
         for user in User.objects.bulk_create(User(username=f"u{number:03}", password="!") for number in range(120))
     )
     with django_assert_max_num_queries(12):
-        first = carol.get(f"{TALK}/people/").context
-    second = carol.get(f"{TALK}/people/?after={first['further']}").context
+        first = pages.get(f"{TALK}/people/").context
+    second = pages.get(f"{TALK}/people/?after={first['further']}").context
     assert (len(first["rows"]), len(second["rows"])) == (50, 50)
 
 
@@ -168,9 +156,9 @@ def test_the_list_costs_the_same_for_many(
 
 
 @pytest.mark.parametrize("action", ["pause", "resume", "another-try", "qualify"])
-def test_an_action_reaches_all_who_are_chosen(project: Project, cast: Cast, carol: Client, action: str) -> None:
+def test_an_action_reaches_all_who_are_chosen(project: Project, cast: Cast, pages: Client, action: str) -> None:
     members = Membership.objects.filter(user__in=[cast.alice, cast.bob])
-    carol.post(f"{TALK}/people/", {"action": action, "member": list(members.values_list("pk", flat=True))})
+    pages.post(f"{TALK}/people/", {"action": action, "member": list(members.values_list("pk", flat=True))})
     changed = {
         "pause": members.filter(pause_reason="manager"),
         "resume": members.filter(gold_counts_from__isnull=False),
@@ -186,15 +174,15 @@ def test_an_action_reaches_all_who_are_chosen(project: Project, cast: Cast, caro
     [{}, {"action": "pause"}, {"action": "fire", "member": 1}]
     + [{"action": "pause", "member": member} for member in ("alice", "9" * 30, "-1")],
 )
-def test_a_wrong_choice_does_nothing(project: Project, cast: Cast, carol: Client, form: dict[str, Any]) -> None:
-    answer = carol.post(f"{TALK}/people/", form, follow=True)
+def test_a_wrong_choice_does_nothing(project: Project, cast: Cast, pages: Client, form: dict[str, Any]) -> None:
+    answer = pages.post(f"{TALK}/people/", form, follow=True)
     assert "Nothing was done." in text(answer)
     assert not Membership.objects.filter(paused_at__isnull=False).exists()
 
 
-def test_an_action_reaches_no_other_project(project: Project, cast: Cast, carol: Client) -> None:
+def test_an_action_reaches_no_other_project(project: Project, cast: Cast, pages: Client) -> None:
     theirs = make_member(make_project("other"), cast.dave)
-    carol.post(f"{TALK}/people/", {"action": "pause", "member": theirs.pk})
+    pages.post(f"{TALK}/people/", {"action": "pause", "member": theirs.pk})
     theirs.refresh_from_db()
     assert theirs.paused_at is None
 
@@ -202,82 +190,82 @@ def test_an_action_reaches_no_other_project(project: Project, cast: Cast, carol:
 # One person ------------------------------------------------------------------------------------------------
 
 
-def test_role_and_limits_change(project: Project, cast: Cast, carol: Client) -> None:
+def test_role_and_limits_change(project: Project, cast: Cast, pages: Client) -> None:
     form = {"role": "reviewer", "quota": 7, "languages": "en, pt-br"}
-    assert carol.post(f"{TALK}/people/alice/", form).status_code == 302
+    assert pages.post(f"{TALK}/people/alice/", form).status_code == 302
     member = Membership.objects.get(user=cast.alice)
     assert (member.role, member.quota, member.languages) == (Role.REVIEWER, 7, ["en", "pt-br"])
 
 
-def test_a_refused_language_changes_nothing(project: Project, cast: Cast, carol: Client) -> None:
-    answer = carol.post(f"{TALK}/people/alice/", {"role": "reviewer", "languages": "English"})
+def test_a_refused_language_changes_nothing(project: Project, cast: Cast, pages: Client) -> None:
+    answer = pages.post(f"{TALK}/people/alice/", {"role": "reviewer", "languages": "English"})
     assert (answer.status_code, "Write en." in text(answer)) == (422, True)
     assert Membership.objects.get(user=cast.alice).role == Role.ANNOTATOR
     assert answer.context["member"].role == Role.ANNOTATOR
 
 
-def test_the_last_manager_stays(project: Project, cast: Cast, carol: Client) -> None:
-    answer = carol.post(f"{TALK}/people/carol/", {"role": "annotator"})
+def test_the_last_manager_stays(project: Project, cast: Cast, pages: Client) -> None:
+    answer = pages.post(f"{TALK}/people/carol/", {"role": "annotator"})
     assert (answer.status_code, "last manager" in text(answer)) == (422, True)
-    assert "last manager" in text(carol.post(f"{TALK}/people/carol/dismiss/", follow=True))
+    assert "last manager" in text(pages.post(f"{TALK}/people/carol/dismiss/", follow=True))
     assert Membership.objects.get(user=cast.carol).role == Role.MANAGER
 
 
 def test_a_refusal_is_said_in_the_language_of_the_reader(
-    project: Project, cast: Cast, carol: Client, german: Mapping[str, str]
+    project: Project, cast: Cast, pages: Client, german: Mapping[str, str]
 ) -> None:
-    answer = carol.post(f"{TALK}/people/carol/dismiss/", headers=german, follow=True)
+    answer = pages.post(f"{TALK}/people/carol/dismiss/", headers=german, follow=True)
     assert "Außer carol leitet niemand Talk. Geben Sie zuerst jemand anderem die Leitung." in text(answer)
 
 
-def test_a_manager_s_role_is_offered(project: Project, cast: Cast, carol: Client) -> None:
-    answer = carol.post(f"{TALK}/people/alice/", {"role": "manager"}, follow=True)
+def test_a_manager_s_role_is_offered(project: Project, cast: Cast, pages: Client) -> None:
+    answer = pages.post(f"{TALK}/people/alice/", {"role": "manager"}, follow=True)
     assert "alice has been asked" in text(answer)
     assert Membership.objects.get(user=cast.alice).offered_role == Role.MANAGER
-    carol.post(f"{TALK}/people/alice/", {"role": "annotator"})
+    pages.post(f"{TALK}/people/alice/", {"role": "annotator"})
     assert Membership.objects.get(user=cast.alice).offered_role == ""
 
 
-def test_somebody_is_removed_and_their_work_stays(project: Project, cast: Cast, carol: Client) -> None:
+def test_somebody_is_removed_and_their_work_stays(project: Project, cast: Cast, pages: Client) -> None:
     make_task(project)
     rate(project, cast.alice)
-    carol.post(f"{TALK}/people/alice/dismiss/")
+    pages.post(f"{TALK}/people/alice/dismiss/")
     assert not Membership.objects.filter(user=cast.alice).exists()
-    page = text(carol.get(f"{TALK}/people/alice/"))
+    page = text(pages.get(f"{TALK}/people/alice/"))
     assert "not a member" in page
     assert "Forgotten password" not in page
 
 
-def test_who_removes_themselves_is_led_home(project: Project, cast: Cast, carol: Client) -> None:
+def test_who_removes_themselves_is_led_home(project: Project, cast: Cast, pages: Client) -> None:
     make_member(project, make_user("lead"), role=Role.MANAGER)
-    assert carol.post(f"{TALK}/people/carol/dismiss/").headers["Location"] == "/"
+    assert pages.post(f"{TALK}/people/carol/dismiss/").headers["Location"] == "/"
 
 
-def test_a_person_is_excluded_with_a_preview_and_readmitted(project: Project, cast: Cast, carol: Client) -> None:
+def test_a_person_is_excluded_with_a_preview_and_readmitted(project: Project, cast: Cast, pages: Client) -> None:
     for _ in range(2):
         make_task(project)
         rate(project, cast.bob)
-    page = carol.get(f"{TALK}/people/bob/exclude/")
+    page = pages.get(f"{TALK}/people/bob/exclude/")
     assert page.context["foreseen"].annotations == 2
-    assert carol.post(f"{TALK}/people/bob/exclude/", {"reason": " "}).status_code == 422
-    assert "no longer counts" in text(carol.post(f"{TALK}/people/bob/exclude/", {"reason": "A bot."}, follow=True))
+    assert pages.post(f"{TALK}/people/bob/exclude/", {"reason": " "}).status_code == 422
+    assert "no longer counts" in text(pages.post(f"{TALK}/people/bob/exclude/", {"reason": "A bot."}, follow=True))
     assert Exclusion.objects.get().reason == "A bot."
-    assert "already excluded" in text(carol.get(f"{TALK}/people/bob/exclude/"))
-    assert carol.get(f"{TALK}/people/bob/readmit/").context["foreseen"].annotations == 2
-    assert "bob is back." in text(carol.post(f"{TALK}/people/bob/readmit/", follow=True))
+    assert "already excluded" in text(pages.get(f"{TALK}/people/bob/exclude/"))
+    assert pages.get(f"{TALK}/people/bob/readmit/").context["foreseen"].annotations == 2
+    assert "bob is back." in text(pages.post(f"{TALK}/people/bob/readmit/", follow=True))
     assert not Exclusion.objects.exists()
 
 
-def test_an_imported_rater_is_found_and_shown(project: Project, cast: Cast, carol: Client) -> None:
+def test_an_imported_rater_is_found_and_shown(project: Project, cast: Cast, pages: Client) -> None:
     imported(project, ratings_row("Why?", "So.", [1, 2, 3]))
     rater = User.objects.filter(username__startswith="imported").order_by("pk")[0]
-    found = carol.get(f"{TALK}/exclusions/?find={pseudonym(rater, project)}")
+    found = pages.get(f"{TALK}/exclusions/?find={pseudonym(rater, project)}")
     assert found.headers["Location"] == f"{TALK}/people/{rater.username}/exclude/"
-    assert carol.get(f"{TALK}/people/{rater.username}/").status_code == 200
-    assert "Nobody with this name" in text(carol.get(f"{TALK}/exclusions/?find=nobody"))
+    assert pages.get(f"{TALK}/people/{rater.username}/").status_code == 200
+    assert "Nobody with this name" in text(pages.get(f"{TALK}/exclusions/?find=nobody"))
 
 
-def test_the_page_shows_flags_figures_and_latest_work(project: Project, cast: Cast, carol: Client) -> None:
+def test_the_page_shows_flags_figures_and_latest_work(project: Project, cast: Cast, pages: Client) -> None:
     for level in (1, 2, 3, 4, 2, 1):
         task = make_task(project)
         rate(project, cast.alice, level, active_seconds=30)
@@ -294,7 +282,7 @@ def test_the_page_shows_flags_figures_and_latest_work(project: Project, cast: Ca
         kappa=0.7,
         passed=True,
     )
-    answer = carol.get(f"{TALK}/people/alice/")
+    answer = pages.get(f"{TALK}/people/alice/")
     work = answer.context["work"]
     assert (work.done, work.shared, work.kappa, len(work.latest), work.seconds) == (6, 6, 1.0, 6, 30.0)
     page = text(answer)
@@ -304,27 +292,27 @@ def test_the_page_shows_flags_figures_and_latest_work(project: Project, cast: Ca
 
 
 def test_the_page_says_where_it_counts_a_part(
-    project: Project, cast: Cast, carol: Client, monkeypatch: pytest.MonkeyPatch
+    project: Project, cast: Cast, pages: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(3):
         make_task(project)
         rate(project, cast.alice, now=database_now())
-    assert "earliest weeks" not in text(carol.get(f"{TALK}/people/alice/"))
+    assert "earliest weeks" not in text(pages.get(f"{TALK}/people/alice/"))
     monkeypatch.setattr(person_work, "COUNTED", 2)
-    answer = carol.get(f"{TALK}/people/alice/")
+    answer = pages.get(f"{TALK}/people/alice/")
     assert (answer.context["work"].this_week, answer.context["work"].done) == (2, 3)
     assert "Only the latest 2 tasks are counted, so the earliest weeks may lack some." in text(answer)
 
 
 def test_a_page_takes_few_queries(
-    project: Project, cast: Cast, carol: Client, django_assert_max_num_queries: Most
+    project: Project, cast: Cast, pages: Client, django_assert_max_num_queries: Most
 ) -> None:
     for _ in range(12):
         make_task(project)
         for user in cast.annotators:
             rate(project, user)
     with django_assert_max_num_queries(20):
-        assert carol.get(f"{TALK}/people/alice/").status_code == 200
+        assert pages.get(f"{TALK}/people/alice/").status_code == 200
 
 
 def test_reviewers_see_the_work_under_the_pseudonym(project: Project, cast: Cast, rita: User, client: Client) -> None:
@@ -357,15 +345,15 @@ def joining(**fields: str) -> dict[str, str]:
     return {"username": "frank", "password": PASSWORD, "again": PASSWORD} | fields
 
 
-def test_a_link_is_shown_once(project: Project, carol: Client) -> None:
-    link = invited(carol, meant_for="Frank")
-    page = text(carol.get(f"{TALK}/invitations/"))
+def test_a_link_is_shown_once(project: Project, pages: Client) -> None:
+    link = invited(pages, meant_for="Frank")
+    page = text(pages.get(f"{TALK}/invitations/"))
     assert "Frank" in page
     assert link.split("/")[2] not in page
 
 
-def test_a_new_person_joins_and_is_logged_in(project: Project, carol: Client) -> None:
-    link, frank = invited(carol, role="reviewer"), Client()
+def test_a_new_person_joins_and_is_logged_in(project: Project, pages: Client) -> None:
+    link, frank = invited(pages, role="reviewer"), Client()
     assert "Join Talk" in text(frank.get(link))
     assert frank.post(link, joining()).headers["Location"] == "/"
     assert "Welcome! You have joined Talk." in text(frank.get("/"))
@@ -385,8 +373,8 @@ def test_a_new_person_joins_and_is_logged_in(project: Project, carol: Client) ->
         ({"username": "f\0"}, ""),
     ],
 )
-def test_a_wrong_form_says_what_is_wrong(project: Project, carol: Client, fields: dict[str, str], said: str) -> None:
-    link = invited(carol)
+def test_a_wrong_form_says_what_is_wrong(project: Project, pages: Client, fields: dict[str, str], said: str) -> None:
+    link = invited(pages)
     answer = Client().post(link, joining(**fields))
     assert answer.status_code in (400, 422)
     assert said in text(answer)
@@ -394,8 +382,8 @@ def test_a_wrong_form_says_what_is_wrong(project: Project, carol: Client, fields
     assert Invitation.objects.get().taken == 0
 
 
-def test_who_has_an_account_joins_with_it(project: Project, cast: Cast, carol: Client) -> None:
-    link, dave = invited(carol), Client()
+def test_who_has_an_account_joins_with_it(project: Project, cast: Cast, pages: Client) -> None:
+    link, dave = invited(pages), Client()
     assert f"/login/?next={link}" in text(dave.get(link))
     dave.force_login(cast.dave)
     assert "Join as dave" in text(dave.get(link))
@@ -403,29 +391,29 @@ def test_who_has_an_account_joins_with_it(project: Project, cast: Cast, carol: C
     assert Membership.objects.filter(user=cast.dave).exists()
 
 
-def test_nobody_is_admitted_by_looking(project: Project, cast: Cast, carol: Client) -> None:
-    link, dave = invited(carol), Client()
+def test_nobody_is_admitted_by_looking(project: Project, cast: Cast, pages: Client) -> None:
+    link, dave = invited(pages), Client()
     dave.force_login(cast.dave)
     dave.get(link)
     assert not Membership.objects.filter(user=cast.dave).exists()
 
 
-def test_a_form_cannot_choose_its_role(project: Project, carol: Client) -> None:
-    Client().post(invited(carol), joining(role="manager", project="other", is_staff="on"))
+def test_a_form_cannot_choose_its_role(project: Project, pages: Client) -> None:
+    Client().post(invited(pages), joining(role="manager", project="other", is_staff="on"))
     frank = User.objects.get(username="frank")
     assert (frank.memberships.get().role, frank.is_staff, frank.is_superuser) == (Role.ANNOTATOR, False, False)
 
 
-def test_a_revoked_link_says_so(project: Project, carol: Client) -> None:
-    link = invited(carol)
-    carol.post(f"{TALK}/invitations/{Invitation.objects.get().pk}/revoke/")
+def test_a_revoked_link_says_so(project: Project, pages: Client) -> None:
+    link = invited(pages)
+    pages.post(f"{TALK}/invitations/{Invitation.objects.get().pk}/revoke/")
     for answer in (Client().get(link), Client().post(link, joining())):
         assert answer.status_code == 410
         assert "This invitation has been revoked." in text(answer)
     assert not User.objects.filter(username="frank").exists()
 
 
-def test_another_project_s_link_cannot_be_revoked(project: Project, cast: Cast, carol: Client) -> None:
+def test_another_project_s_link_cannot_be_revoked(project: Project, cast: Cast, pages: Client) -> None:
     row, _ = invitations.invite(project, Wish(), by=cast.carol, now=NOW)
     lead = make_user("lead")
     make_member(make_project("other"), lead, role=Role.MANAGER)
@@ -450,37 +438,37 @@ def test_another_project_s_link_cannot_be_revoked(project: Project, cast: Cast, 
     ],
 )
 def test_a_wrong_wish_is_shown_beside_its_field(
-    project: Project, carol: Client, fields: dict[str, Any], field: str
+    project: Project, pages: Client, fields: dict[str, Any], field: str
 ) -> None:
-    answer = carol.post(f"{TALK}/invitations/", {"role": "annotator", "places": 1, "days": 7} | fields)
+    answer = pages.post(f"{TALK}/invitations/", {"role": "annotator", "places": 1, "days": 7} | fields)
     assert (answer.status_code, list(answer.context["form"].errors)) == (422, [field])
     assert not Invitation.objects.exists()
 
 
 def test_the_list_of_links_costs_the_same_for_many(
-    project: Project, cast: Cast, carol: Client, django_assert_max_num_queries: Most
+    project: Project, cast: Cast, pages: Client, django_assert_max_num_queries: Most
 ) -> None:
     for _ in range(30):
         invitations.invite(project, Wish(), by=cast.carol, now=NOW)
     with django_assert_max_num_queries(20):
-        answer = carol.get(f"{TALK}/invitations/")
+        answer = pages.get(f"{TALK}/invitations/")
     assert (len(answer.context["rows"]), answer.context["further"] is not None) == (25, True)
 
 
 # E-mail ----------------------------------------------------------------------------------------------------
 
 
-def test_no_address_is_asked_for_without_a_mail_server(project: Project, carol: Client) -> None:
-    assert "email" not in carol.get(f"{TALK}/invitations/").context["form"].fields
-    invited(carol, email="frank@example.org")
+def test_no_address_is_asked_for_without_a_mail_server(project: Project, pages: Client) -> None:
+    assert "email" not in pages.get(f"{TALK}/invitations/").context["form"].fields
+    invited(pages, email="frank@example.org")
     assert Invitation.objects.get().email == ""
     assert mail.outbox == []
 
 
-def test_a_link_is_sent(project: Project, carol: Client, settings: Any) -> None:
+def test_a_link_is_sent(project: Project, pages: Client, settings: Any) -> None:
     settings.EMAIL_HOST, settings.DEFAULT_FROM_EMAIL = "mail.example.org", "rewardloop@example.org"
     Project.objects.update(name="Talk\r\nBcc: all@example.org")
-    link = invited(carol, email="frank@example.org")
+    link = invited(pages, email="frank@example.org")
     (sent,) = mail.outbox
     assert (sent.to, sent.from_email) == (["frank@example.org"], "rewardloop@example.org")
     assert f"http://testserver{link}" in sent.body
@@ -488,10 +476,10 @@ def test_a_link_is_sent(project: Project, carol: Client, settings: Any) -> None:
     assert Invitation.objects.get().mailed_at
 
 
-def test_a_mail_that_is_not_sent_is_said(project: Project, carol: Client, settings: Any) -> None:
+def test_a_mail_that_is_not_sent_is_said(project: Project, pages: Client, settings: Any) -> None:
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-    answer = carol.post(
+    answer = pages.post(
         f"{TALK}/invitations/", {"role": "annotator", "places": 1, "days": 7, "email": "frank@example.org"}
     )
     assert "could not be sent" in text(answer)
@@ -502,8 +490,8 @@ def test_a_mail_that_is_not_sent_is_said(project: Project, carol: Client, settin
 # New passwords ---------------------------------------------------------------------------------------------
 
 
-def test_a_forgotten_password_is_chosen_anew(project: Project, cast: Cast, carol: Client) -> None:
-    link, alice = link_on(text(carol.post(f"{TALK}/people/alice/password-link/"))), Client()
+def test_a_forgotten_password_is_chosen_anew(project: Project, cast: Cast, pages: Client) -> None:
+    link, alice = link_on(text(pages.post(f"{TALK}/people/alice/password-link/"))), Client()
     assert "for the account alice" in text(alice.get(link))
     assert alice.post(link, {"password": "short", "again": "short"}).status_code == 422
     assert alice.post(link, {"password": PASSWORD, "again": PASSWORD}).headers["Location"] == "/login/"
@@ -511,10 +499,10 @@ def test_a_forgotten_password_is_chosen_anew(project: Project, cast: Cast, carol
     assert Client().get(link).status_code == 404
 
 
-def test_the_page_says_why_there_is_no_link(project: Project, cast: Cast, carol: Client) -> None:
+def test_the_page_says_why_there_is_no_link(project: Project, cast: Cast, pages: Client) -> None:
     make_member(project, make_user("lead"), role=Role.MANAGER)
-    assert "only an administrator can make a link" in text(carol.get(f"{TALK}/people/lead/"))
-    answer = carol.post(f"{TALK}/people/lead/password-link/", follow=True)
+    assert "only an administrator can make a link" in text(pages.get(f"{TALK}/people/lead/"))
+    answer = pages.post(f"{TALK}/people/lead/password-link/", follow=True)
     assert "only an administrator can make a link" in text(answer)
 
 

@@ -19,15 +19,9 @@ from annotator.projects.presets import NUMBERS
 from annotator.projects.rubrics import AttributeText, RubricText, offer
 from annotator.projects.settings import NAMES, RECOUNTING, TRAINER
 from tests.builders import NOW, make_project, make_task, make_user, rate
-from tests.conftest import Cast
+from tests.conftest import As, Cast
 
 PAGE = "/projects/talk/settings/"
-
-
-@pytest.fixture
-def carol(cast: Cast, client: Client) -> Client:
-    client.force_login(cast.carol)
-    return client
 
 
 def shown(client: Client) -> dict[str, Any]:
@@ -45,16 +39,16 @@ def disputed(project: Project, cast: Cast) -> None:
             rate(project, user, level)
 
 
-def test_sending_the_page_as_it_is_changes_nothing(carol: Client, project: Project) -> None:
+def test_sending_the_page_as_it_is_changes_nothing(pages: Client, project: Project) -> None:
     Project.objects.update(training_config={"epochs": 3, "stages": ["regression", "scaled"], "seed": 7}, quota=3)
     before = Project.objects.values().get()
-    assert carol.post(PAGE, shown(carol)).status_code == 302
+    assert pages.post(PAGE, shown(pages)).status_code == 302
     assert Project.objects.values().get() == before
     assert not AuditEntry.objects.filter(action="project.changed").exists()
 
 
-def test_a_change_is_saved_and_recorded(carol: Client, project: Project) -> None:
-    answer = carol.post(PAGE, shown(carol) | {"name": "Better", "keep": 2, "quota": 12}, follow=True)
+def test_a_change_is_saved_and_recorded(pages: Client, project: Project) -> None:
+    answer = pages.post(PAGE, shown(pages) | {"name": "Better", "keep": 2, "quota": 12}, follow=True)
     project.refresh_from_db()
     assert (project.name, project.keep, project.quota) == ("Better", 2, 12)
     assert "The settings are saved." in answer.content.decode()
@@ -63,22 +57,22 @@ def test_a_change_is_saved_and_recorded(carol: Client, project: Project) -> None
     assert changed == {"name": ["Talk", "Better"], "keep": [3, 2], "quota": [0, 12]}
 
 
-def test_a_switch_can_be_switched_off(carol: Client, project: Project) -> None:
+def test_a_switch_can_be_switched_off(pages: Client, project: Project) -> None:
     Project.objects.update(paused=True, ask_safety=True)
-    sent = shown(carol)
+    sent = shown(pages)
     del sent["paused"]
-    carol.post(PAGE, sent)
+    pages.post(PAGE, sent)
     project.refresh_from_db()
     assert (project.paused, project.ask_safety) == (False, True)
 
 
-def test_the_trainers_settings_become_one_object(carol: Client, project: Project) -> None:
+def test_the_trainers_settings_become_one_object(pages: Client, project: Project) -> None:
     trainer = {"epochs": 4, "stages": "regression,scaled", "learning_rate": "0.00005", "further": '{"seed": 7}'}
-    carol.post(PAGE, shown(carol) | trainer)
+    pages.post(PAGE, shown(pages) | trainer)
     project.refresh_from_db()
     expected = {"epochs": 4, "stages": ["regression", "scaled"], "learning_rate": 5e-05, "seed": 7}
     assert project.training_config == expected
-    fields = shown(carol)
+    fields = shown(pages)
     assert (fields["epochs"], fields["stages"]) == (4, "regression,scaled")
     assert '"seed": 7' in fields["further"]
 
@@ -105,36 +99,36 @@ def test_the_trainers_settings_become_one_object(carol: Client, project: Project
     ],
 )
 def test_what_no_project_can_have_is_refused_at_its_field(
-    carol: Client, project: Project, cast: Cast, wrong: dict[str, Any], said: str
+    pages: Client, project: Project, cast: Cast, wrong: dict[str, Any], said: str
 ) -> None:
     make_project("other")
     make_task(project)
     rate(project, cast.alice)
     before = Project.objects.filter(pk=project.pk).values().get()
-    answer = carol.post(PAGE, shown(carol) | wrong)
+    answer = pages.post(PAGE, shown(pages) | wrong)
     assert answer.status_code == 422
     assert said in answer.content.decode()
     assert Project.objects.filter(pk=project.pk).values().get() == before
 
 
-def test_the_rubric_stays_once_something_is_rated(carol: Client, project: Project, cast: Cast) -> None:
+def test_the_rubric_stays_once_something_is_rated(pages: Client, project: Project, cast: Cast) -> None:
     make_task(project)
     rate(project, cast.alice)
-    assert carol.get(PAGE).context["form"].fields["rubric"].disabled
-    assert carol.post(PAGE, shown(carol) | {"rubric": "helpsteer2d"}).status_code == 302
+    assert pages.get(PAGE).context["form"].fields["rubric"].disabled
+    assert pages.post(PAGE, shown(pages) | {"rubric": "helpsteer2d"}).status_code == 302
     project.refresh_from_db()
     assert project.rubric.key == "helpsteer2"
 
 
-def test_another_rubric_offers_its_own_attributes(carol: Client, project: Project, cast: Cast) -> None:
+def test_another_rubric_offers_its_own_attributes(pages: Client, project: Project, cast: Cast) -> None:
     offer(RubricText("mine", "Mine", (AttributeText("tone", "Tone", ("Rude", "Friendly")),)), by=cast.carol)
     Rubric.objects.update(made_by=None)
     chosen = {"rubric": Rubric.objects.get(key="mine").pk}
-    answer = carol.post(PAGE, shown(carol) | chosen)
+    answer = pages.post(PAGE, shown(pages) | chosen)
     assert "The rubric has no such attribute." in answer.content.decode()
     assert answer.context["form"].fields["spread_attribute"].choices == [("tone", "Tone")]
     deciding = {"spread_attribute": "tone", "escalate_above": 1, "drop_above": 1}
-    assert carol.post(PAGE, shown(carol) | chosen | deciding).status_code == 302
+    assert pages.post(PAGE, shown(pages) | chosen | deciding).status_code == 302
     project.refresh_from_db()
     assert (project.rubric.key, project.spread_attribute) == ("mine", "tone")
 
@@ -144,32 +138,32 @@ def test_another_rubric_offers_its_own_attributes(carol: Client, project: Projec
 NEVER = "so the spread never asks for more annotators. Half of the scale is usual: ask more above 2."
 
 
-def test_a_limit_that_no_ratings_exceed_is_named_before_and_after_it_is_saved(carol: Client, project: Project) -> None:
-    sent = shown(carol)
-    assert "never asks" not in carol.get(PAGE).content.decode()
-    assert NEVER in carol.post(PAGE, sent | {"escalate_above": 4, "preview": "1"}).content.decode()
-    carol.post(PAGE, sent | {"escalate_above": 4})
-    assert carol.get(PAGE).content.decode().count(NEVER) == 2, "as a message, and beside the numbers"
+def test_a_limit_that_no_ratings_exceed_is_named_before_and_after_it_is_saved(pages: Client, project: Project) -> None:
+    sent = shown(pages)
+    assert "never asks" not in pages.get(PAGE).content.decode()
+    assert NEVER in pages.post(PAGE, sent | {"escalate_above": 4, "preview": "1"}).content.decode()
+    pages.post(PAGE, sent | {"escalate_above": 4})
+    assert pages.get(PAGE).content.decode().count(NEVER) == 2, "as a message, and beside the numbers"
 
 
-def test_who_asks_nobody_more_in_any_case_is_not_warned(carol: Client, project: Project) -> None:
+def test_who_asks_nobody_more_in_any_case_is_not_warned(pages: Client, project: Project) -> None:
     project_settings.change(project, {"max_annotators": 3, "escalate_above": 4})
-    assert "never asks" not in carol.get(PAGE).content.decode()
+    assert "never asks" not in pages.get(PAGE).content.decode()
 
 
-def test_settings_of_segments_are_asked_only_where_segments_are_rated(carol: Client, project: Project) -> None:
-    assert "Annotators may join and split segments" not in carol.get(PAGE).content.decode()
+def test_settings_of_segments_are_asked_only_where_segments_are_rated(pages: Client, project: Project) -> None:
+    assert "Annotators may join and split segments" not in pages.get(PAGE).content.decode()
     Project.objects.update(allow_recut=True, spread_share=0.25)
-    assert carol.post(PAGE, shown(carol) | {"name": "Ours"}).status_code == 302
+    assert pages.post(PAGE, shown(pages) | {"name": "Ours"}).status_code == 302
     project.refresh_from_db()
     assert (project.name, project.allow_recut, project.spread_share) == ("Ours", True, 0.25)
-    sent = shown(carol)
+    sent = shown(pages)
     project_settings.change(project, {"allow_recut": False})
-    assert "Annotators may join and split segments" in carol.post(PAGE, sent).content.decode(), "changed meanwhile"
+    assert "Annotators may join and split segments" in pages.post(PAGE, sent).content.decode(), "changed meanwhile"
     project_settings.change(
         project, {"rubric": Rubric.objects.offered().get(key="helpsteer2d"), "spread_attribute": "clarity"}
     )
-    assert 'name="allow_recut"' in carol.get(PAGE).content.decode()
+    assert 'name="allow_recut"' in pages.get(PAGE).content.decode()
 
 
 # Every door has every setting ----------------------------------------------------------------------------------
@@ -203,10 +197,10 @@ def test_a_setting_has_one_name_and_one_sentence_everywhere(project: Project, ca
 # Two at once -------------------------------------------------------------------------------------------------
 
 
-def test_the_second_of_two_managers_sees_what_the_first_has_changed(carol: Client, project: Project) -> None:
-    sent = shown(carol)
+def test_the_second_of_two_managers_sees_what_the_first_has_changed(pages: Client, project: Project) -> None:
+    sent = shown(pages)
     project_settings.change(project, {"quota": 50, "keep": 2})
-    answer = carol.post(PAGE, sent | {"name": "Mine", "keep": 1})
+    answer = pages.post(PAGE, sent | {"name": "Mine", "keep": 1})
     page = answer.content.decode()
     assert answer.status_code == 409
     assert "Tasks for one annotator: <del>0</del> <ins>50</ins>" in page
@@ -215,24 +209,24 @@ def test_the_second_of_two_managers_sees_what_the_first_has_changed(carol: Clien
     assert (project.name, project.quota, project.keep) == ("Talk", 50, 2)
     again = answer.context["form"].data.dict()
     assert (again["name"], again["quota"], again["keep"]) == ("Mine", "50", "1")
-    assert carol.post(PAGE, again).status_code == 302
+    assert pages.post(PAGE, again).status_code == 302
     project.refresh_from_db()
     assert (project.name, project.quota, project.keep) == ("Mine", 50, 1)
 
 
-def test_a_page_of_before_overwrites_nothing_that_it_does_not_change(carol: Client, project: Project) -> None:
-    sent = shown(carol)
+def test_a_page_of_before_overwrites_nothing_that_it_does_not_change(pages: Client, project: Project) -> None:
+    sent = shown(pages)
     project_settings.change(project, {"paused": True})
-    assert carol.post(PAGE, sent).status_code == 409
+    assert pages.post(PAGE, sent).status_code == 409
     project.refresh_from_db()
     assert project.paused
 
 
 @pytest.mark.parametrize("seen", ["", "nonsense", "eyJuYW1lIjoiWCJ9:1x:y"])
 def test_a_page_that_does_not_say_what_it_has_seen_is_compared_with_now(
-    carol: Client, project: Project, seen: str
+    pages: Client, project: Project, seen: str
 ) -> None:
-    assert carol.post(PAGE, shown(carol) | {"seen": seen, "quota": 3}).status_code == 302
+    assert pages.post(PAGE, shown(pages) | {"seen": seen, "quota": 3}).status_code == 302
     project.refresh_from_db()
     assert project.quota == 3
 
@@ -240,21 +234,21 @@ def test_a_page_that_does_not_say_what_it_has_seen_is_compared_with_now(
 # What a change would do --------------------------------------------------------------------------------------
 
 
-def test_the_page_says_what_a_change_would_do(carol: Client, project: Project, cast: Cast) -> None:
+def test_the_page_says_what_a_change_would_do(pages: Client, project: Project, cast: Cast) -> None:
     disputed(project, cast)
-    sent = shown(carol) | {"escalate_above": 1, "drop_above": 0, "preview": "1"}
-    page = carol.post(PAGE, sent, headers={"HX-Request": "true"}).content.decode()
+    sent = shown(pages) | {"escalate_above": 1, "drop_above": 0, "preview": "1"}
+    page = pages.post(PAGE, sent, headers={"HX-Request": "true"}).content.decode()
     assert "<strong>1</strong> complete task would reopen" in page
     assert "<strong>2</strong> labels would be dropped" in page
     assert "<form" not in page
-    whole = carol.post(PAGE, sent).content.decode()
+    whole = pages.post(PAGE, sent).content.decode()
     assert "complete task would reopen" in whole
     assert 'name="escalate_above" value="1"' in whole
     project.refresh_from_db()
     assert project.escalate_above == 2
 
 
-def test_rest_says_the_same_and_the_recount_does_it(project: Project, cast: Cast, as_user: Any, carol: Client) -> None:
+def test_rest_says_the_same_and_the_recount_does_it(project: Project, cast: Cast, as_user: As, pages: Client) -> None:
     disputed(project, cast)
     client: APIClient = as_user(cast.carol)
     answer = client.patch("/api/v1/projects/talk/?dry_run=1", {"escalate_above": 1})
@@ -269,7 +263,7 @@ def test_rest_says_the_same_and_the_recount_does_it(project: Project, cast: Cast
     assert project.tasks.filter(state=Task.State.OPEN).count() == 1
 
 
-def test_a_dry_run_refuses_what_the_change_would_refuse(project: Project, cast: Cast, as_user: Any) -> None:
+def test_a_dry_run_refuses_what_the_change_would_refuse(project: Project, cast: Cast, as_user: As) -> None:
     client: APIClient = as_user(cast.carol)
     assert client.patch("/api/v1/projects/talk/?dry_run=1", {"keep": 26}).status_code == 400
     assert client.patch("/api/v1/projects/talk/?dry_run=maybe", {"keep": 2}).status_code == 400
@@ -280,20 +274,20 @@ def test_a_dry_run_refuses_what_the_change_would_refuse(project: Project, cast: 
 # The end of a project ----------------------------------------------------------------------------------------
 
 
-def test_a_project_is_archived_brought_back_and_deleted_by_its_name(carol: Client, project: Project) -> None:
+def test_a_project_is_archived_brought_back_and_deleted_by_its_name(pages: Client, project: Project) -> None:
     make_task(project)
-    assert carol.post(f"{PAGE}archive/").status_code == 302
-    assert "1 archived project" in carol.get("/").content.decode()
-    carol.post(f"{PAGE}restore/")
+    assert pages.post(f"{PAGE}archive/").status_code == 302
+    assert "1 archived project" in pages.get("/").content.decode()
+    pages.post(f"{PAGE}restore/")
     project.refresh_from_db()
     assert project.archived_at is None
-    assert carol.post(f"{PAGE}delete/", {"confirm": "Talk"}).status_code == 422
-    carol.post(f"{PAGE}archive/")
-    page = carol.get(f"{PAGE}delete/").content.decode()
+    assert pages.post(f"{PAGE}delete/", {"confirm": "Talk"}).status_code == 422
+    pages.post(f"{PAGE}archive/")
+    page = pages.get(f"{PAGE}delete/").content.decode()
     assert "type the project's name" in page.replace("&#x27;", "'")
-    wrong = carol.post(f"{PAGE}delete/", {"confirm": "talks"})
+    wrong = pages.post(f"{PAGE}delete/", {"confirm": "talks"})
     assert (wrong.status_code, Project.objects.count()) == (422, 1)
-    assert carol.post(f"{PAGE}delete/", {"confirm": "Talk"})["Location"] == "/"
+    assert pages.post(f"{PAGE}delete/", {"confirm": "Talk"})["Location"] == "/"
     assert not Project.objects.exists()
 
 
@@ -322,10 +316,10 @@ def test_reviewers_do_not_see_the_tab(project: Project, cast: Cast, client: Clie
     assert PAGE not in client.get("/projects/talk/agreement/").content.decode()
 
 
-def test_it_asks_seldom(carol: Client, project: Project, cast: Cast, django_assert_max_num_queries: Any) -> None:
+def test_it_asks_seldom(pages: Client, project: Project, cast: Cast, django_assert_max_num_queries: Any) -> None:
     disputed(project, cast)
-    sent = shown(carol)
+    sent = shown(pages)
     with django_assert_max_num_queries(20):
-        carol.get(PAGE)
+        pages.get(PAGE)
     with django_assert_max_num_queries(20):
-        carol.post(PAGE, sent | {"escalate_above": 1, "preview": "1"})
+        pages.post(PAGE, sent | {"escalate_above": 1, "preview": "1"})

@@ -12,24 +12,16 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 from django.test import Client
-from rest_framework.test import APIClient
 
 from annotator import review, tasks
-from annotator.models import BackgroundFailure, Exclusion, Project, RaterQuality, Role, User
+from annotator.models import BackgroundFailure, Exclusion, Project, RaterQuality, User
 from tests.annotator.quality.test_flags import FINE
 from tests.builders import NOW, make_member, make_project, make_task, make_user, pseudonym, rate
-from tests.conftest import Cast
+from tests.conftest import As, Cast
 
 PAGE = "/projects/talk/annotators/"
 SAME = {"helpfulness": {"levels": 0.7, "usual": 0.6, "reliability": None, "stretch": 1.0}, "verbosity": None}
 HURRIED = {"kind": "speeding", "evidence": {"hurried": 30, "timed": 40, "seconds": 9.0}}
-
-
-@pytest.fixture
-def rita(project: Project) -> User:
-    user = make_user("rita")
-    make_member(project, user, role=Role.REVIEWER)
-    return user
 
 
 @pytest.fixture
@@ -113,9 +105,7 @@ def test_the_page_of_a_person_says_that_too_little_is_known(unsure: Project, cas
     assert "too few of the same responses to tell this work from guessing" in shown
 
 
-def test_rest_says_of_whom_too_little_is_known(
-    unsure: Project, cast: Cast, as_user: Callable[[User], APIClient]
-) -> None:
+def test_rest_says_of_whom_too_little_is_known(unsure: Project, cast: Cast, as_user: As) -> None:
     rows = as_user(cast.carol).get("/api/v1/projects/talk/annotators/").json()["results"]
     assert {row["annotator"]: row["too_few"] for row in rows} == {"alice": True, "bob": False, "erin": True}
 
@@ -179,9 +169,7 @@ def test_many_cost_no_more_queries_than_few(
 # REST ------------------------------------------------------------------------------------------------------
 
 
-def test_rest_tells_flags_in_words_and_numbers(
-    known: Project, cast: Cast, as_user: Callable[[User], APIClient], rita: User
-) -> None:
+def test_rest_tells_flags_in_words_and_numbers(known: Project, cast: Cast, as_user: As, rita: User) -> None:
     alice, bob = as_user(rita).get("/api/v1/projects/talk/annotators/").json()["results"]
     assert (alice["annotator"], alice["flags"]) == (pseudonym(cast.alice, known), [])
     (flag,) = bob["flags"]
@@ -258,16 +246,12 @@ def listed(known: Project, cast: Cast) -> Project:
         ("ordering=-annotations&role=annotator", "alice bob"),
     ],
 )
-def test_annotators_are_found_and_ordered(
-    listed: Project, cast: Cast, as_user: Callable[[User], APIClient], query: str, names: str
-) -> None:
+def test_annotators_are_found_and_ordered(listed: Project, cast: Cast, as_user: As, query: str, names: str) -> None:
     answer = as_user(cast.carol).get(f"/api/v1/projects/talk/annotators/?{query}").json()
     assert [row["annotator"] for row in answer["results"]] == names.split()
 
 
-def test_pages_of_ordered_annotators_hold_everybody_once(
-    listed: Project, cast: Cast, as_user: Callable[[User], APIClient]
-) -> None:
+def test_pages_of_ordered_annotators_hold_everybody_once(listed: Project, cast: Cast, as_user: As) -> None:
     carol, address, seen = (
         as_user(cast.carol),
         "/api/v1/projects/talk/annotators/?ordering=-annotations&page_size=1",
@@ -281,9 +265,7 @@ def test_pages_of_ordered_annotators_hold_everybody_once(
 
 
 @pytest.mark.usefixtures("listed")
-def test_a_reviewer_finds_nobody_by_a_username(
-    known: Project, cast: Cast, as_user: Callable[[User], APIClient], rita: User
-) -> None:
+def test_a_reviewer_finds_nobody_by_a_username(known: Project, cast: Cast, as_user: As, rita: User) -> None:
     def found(query: str) -> int:
         return len(as_user(rita).get(f"/api/v1/projects/talk/annotators/?{query}").json()["results"])
 
@@ -293,7 +275,5 @@ def test_a_reviewer_finds_nobody_by_a_username(
 
 
 @pytest.mark.parametrize("query", ["ordering=names", "role=owner", "flag=nice", "state=open"])
-def test_what_the_list_does_not_know_is_refused(
-    known: Project, cast: Cast, as_user: Callable[[User], APIClient], query: str
-) -> None:
+def test_what_the_list_does_not_know_is_refused(known: Project, cast: Cast, as_user: As, query: str) -> None:
     assert as_user(cast.carol).get(f"/api/v1/projects/talk/annotators/?{query}").status_code == 400

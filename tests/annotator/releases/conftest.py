@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from rest_framework.test import APIClient
 
 from annotator.background import heartbeats
 from annotator.db.clock import database_now
@@ -77,10 +76,3 @@ def elsewhere(act: Callable[[], object]) -> None:
 
     with ThreadPoolExecutor(1) as threads:
         threads.submit(act_and_hang_up).result()
-
-
-@pytest.fixture
-def manager(cast: Cast) -> APIClient:
-    client = APIClient()
-    client.force_authenticate(cast.carol)
-    return client

@@ -44,38 +44,38 @@ def release(rated: list[Task], made: Made) -> Release:
 
 
 @pytest.mark.usefixtures("rated")
-def test_a_release_over_rest(manager: APIClient) -> None:
-    asked = manager.post(ADDRESS, {"license": "cc-by-4.0", "title": "Answers"}, format="json")
+def test_a_release_over_rest(carol: APIClient) -> None:
+    asked = carol.post(ADDRESS, {"license": "cc-by-4.0", "title": "Answers"}, format="json")
     assert (asked.status_code, asked["Location"]) == (202, f"{ADDRESS}1/")
-    assert manager.get(f"{ADDRESS}1/files/").json() == []
-    early = manager.get(f"{ADDRESS}1/archive/")
+    assert carol.get(f"{ADDRESS}1/files/").json() == []
+    early = carol.get(f"{ADDRESS}1/archive/")
     assert (early.status_code, early.json()["code"]) == (409, "no_files")
     jobs.run_waiting()
-    (row,) = manager.get(ADDRESS).json()["results"]
+    (row,) = carol.get(ADDRESS).json()["results"]
     assert (row["number"], row["state"], row["license"], row["counts"]["tasks"]) == (1, "done", "cc-by-4.0", 6)
-    assert manager.get(f"{ADDRESS}1/").json() == row
-    assert manager.delete(f"{ADDRESS}1/").status_code == 204
-    assert manager.get(f"{ADDRESS}1/").status_code == 404
+    assert carol.get(f"{ADDRESS}1/").json() == row
+    assert carol.delete(f"{ADDRESS}1/").status_code == 204
+    assert carol.get(f"{ADDRESS}1/").status_code == 404
 
 
-def test_each_file_over_rest(manager: APIClient, release: Release) -> None:
-    listed = manager.get(f"{ADDRESS}1/files/").json()
+def test_each_file_over_rest(carol: APIClient, release: Release) -> None:
+    listed = carol.get(f"{ADDRESS}1/files/").json()
     assert "data/train-00000-of-00001.parquet" in {file["path"] for file in listed}
     for file in listed:
-        answer, content = fetched(manager, f"{ADDRESS}1/files/{file['path']}")
+        answer, content = fetched(carol, f"{ADDRESS}1/files/{file['path']}")
         assert (len(content), hashlib.sha256(content).hexdigest()) == (file["size"], file["sha256"])
         assert answer["ETag"] == f'"{file["sha256"]}"'
-    part, content = fetched(manager, f"{ADDRESS}1/files/manifest.json", Range="bytes=0-0")
+    part, content = fetched(carol, f"{ADDRESS}1/files/manifest.json", Range="bytes=0-0")
     assert (part.status_code, content) == (206, b"{")
 
 
 @pytest.mark.parametrize("path", ["nothing.txt", "../1/README.md", "data", "%2e%2e/%2e%2e/secret-key"])
-def test_there_are_no_other_files(manager: APIClient, release: Release, path: str) -> None:
-    assert manager.get(f"{ADDRESS}1/files/{path}").status_code == 404
+def test_there_are_no_other_files(carol: APIClient, release: Release, path: str) -> None:
+    assert carol.get(f"{ADDRESS}1/files/{path}").status_code == 404
 
 
-def test_the_archive_unpacks_to_the_files(manager: APIClient, release: Release) -> None:
-    answer, content = fetched(manager, f"{ADDRESS}1/archive/")
+def test_the_archive_unpacks_to_the_files(carol: APIClient, release: Release) -> None:
+    answer, content = fetched(carol, f"{ADDRESS}1/archive/")
     assert (len(content), hashlib.sha256(content).hexdigest()) == (release.archive_size, release.archive_sha256)
     assert answer["Content-Disposition"] == 'attachment; filename="talk-release-1.tar"'
     with tarfile.open(fileobj=io.BytesIO(content)) as archive:
@@ -88,17 +88,17 @@ def test_the_archive_unpacks_to_the_files(manager: APIClient, release: Release) 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 9), (500, 1_600), (1_000, -1), (-1, -1)])
 def test_a_download_of_the_archive_goes_on_where_it_broke_off(
-    manager: APIClient, release: Release, first: int, last: int
+    carol: APIClient, release: Release, first: int, last: int
 ) -> None:
-    answer, whole = fetched(manager, f"{ADDRESS}1/archive/")
+    answer, whole = fetched(carol, f"{ADDRESS}1/archive/")
     first, last = first % len(whole), last % len(whole)
-    part, content = fetched(manager, f"{ADDRESS}1/archive/", Range=f"bytes={first}-{last}", If_Range=answer["ETag"])
+    part, content = fetched(carol, f"{ADDRESS}1/archive/", Range=f"bytes={first}-{last}", If_Range=answer["ETag"])
     assert (part.status_code, content) == (206, whole[first : last + 1])
 
 
 @pytest.mark.parametrize("body", [{"license": "mine"}, {"title": 200 * "a"}, {"leave_out_failing": "perhaps"}])
-def test_what_cannot_be_made_is_refused_at_once(manager: APIClient, body: dict[str, Any]) -> None:
-    answer = manager.post(ADDRESS, body, format="json")
+def test_what_cannot_be_made_is_refused_at_once(carol: APIClient, body: dict[str, Any]) -> None:
+    answer = carol.post(ADDRESS, body, format="json")
     assert (answer.status_code, list(answer.json()["errors"])) == (400, list(body))
     assert not Release.objects.exists()
 
@@ -123,42 +123,35 @@ def test_a_token_needs_manage_to_make_one_and_read_to_download_it() -> None:
 # The page --------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def page(cast: Cast) -> Client:
-    client = Client()
-    client.force_login(cast.carol)
-    return client
-
-
 @pytest.mark.usefixtures("rated")
-def test_a_release_on_the_page(page: Client) -> None:
-    assert "There is no release" in page.get(PAGE).content.decode()
-    sent = page.post(PAGE, {"license": "mit", "title": "Answers"})
+def test_a_release_on_the_page(pages: Client) -> None:
+    assert "There is no release" in pages.get(PAGE).content.decode()
+    sent = pages.post(PAGE, {"license": "mit", "title": "Answers"})
     assert (sent.status_code, sent["Location"]) == (302, PAGE)
-    assert "hx-trigger" in page.get(f"{PAGE}list/").content.decode()
+    assert "hx-trigger" in pages.get(f"{PAGE}list/").content.decode()
     jobs.run_waiting()
-    shown = page.get(PAGE).content.decode()
+    shown = pages.get(PAGE).content.decode()
     assert "hx-trigger" not in shown
     assert Release.objects.get().content_hash in shown
-    _, readme = fetched(page, f"{PAGE}1/files/README.md")
+    _, readme = fetched(pages, f"{PAGE}1/files/README.md")
     assert b"license: mit" in readme
-    assert fetched(page, f"{PAGE}1/archive/")[1].startswith(b"release-1/README.md")
-    page.post(f"{PAGE}1/delete/")
-    assert page.get(f"{PAGE}1/archive/").status_code == 404
+    assert fetched(pages, f"{PAGE}1/archive/")[1].startswith(b"release-1/README.md")
+    pages.post(f"{PAGE}1/delete/")
+    assert pages.get(f"{PAGE}1/archive/").status_code == 404
 
 
 @pytest.mark.usefixtures("project")
-def test_the_page_says_what_is_wrong_with_a_field(page: Client) -> None:
-    answer = page.post(PAGE, {"license": "other", "notes": "See /home/ola/notes/all.txt"})
+def test_the_page_says_what_is_wrong_with_a_field(pages: Client) -> None:
+    answer = pages.post(PAGE, {"license": "other", "notes": "See /home/ola/notes/all.txt"})
     assert answer.status_code == 422
     assert "Write which licence it is" in answer.content.decode()
-    answer = page.post(PAGE, {"license": "mit", "notes": "See /home/ola/notes/all.txt"})
+    answer = pages.post(PAGE, {"license": "mit", "notes": "See /home/ola/notes/all.txt"})
     assert "it contains a path in a home folder" in answer.content.decode()
 
 
-def test_the_page_says_why_there_is_nothing_to_download(page: Client, release: Release) -> None:
+def test_the_page_says_why_there_is_nothing_to_download(pages: Client, release: Release) -> None:
     Release.objects.update(state="withdrawn", archive_sha256="")
-    answer = page.get(f"{PAGE}1/archive/", follow=True)
+    answer = pages.get(f"{PAGE}1/archive/", follow=True)
     assert "its files were withdrawn. Make a new release." in answer.content.decode()
 
 

@@ -283,48 +283,42 @@ def test_the_database_knows_what_belongs_together(project: Project) -> None:
 # The pages -------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def carol(client: Client, cast: Cast) -> Client:
-    client.force_login(cast.carol)
-    return client
-
-
-def test_a_manager_ticks_tasks_looks_ahead_and_undoes(project: Project, cast: Cast, carol: Client) -> None:
+def test_a_manager_ticks_tasks_looks_ahead_and_undoes(project: Project, cast: Cast, pages: Client) -> None:
     first, second = make_task(project, "t-1"), make_task(project, "t-2")
-    assert f'value="{first.public_id}"' in carol.get(DATA).content.decode()
+    assert f'value="{first.public_id}"' in pages.get(DATA).content.decode()
     chosen: dict[str, Any] = {"tasks": "ticked", "task": [first.public_id], "action": "retire", "priority": ""}
-    shown = carol.get(CHANGE, chosen)
+    shown = pages.get(CHANGE, chosen)
     assert (shown.status_code, states(first)) == (200, ["open"])
     assert "Change 1 task" in shown.content.decode()
-    answer = carol.post(f"{CHANGE}?{shown.request['QUERY_STRING']}", follow=True)
+    answer = pages.post(f"{CHANGE}?{shown.request['QUERY_STRING']}", follow=True)
     assert "1 task was changed." in answer.content.decode()
     assert states(first, second) == ["retired", "open"]
     change = BulkChange.objects.get()
     assert change.by == cast.carol
-    assert "Changed together with other tasks" in carol.get(f"{DATA}tasks/{first.public_id}/").content.decode()
-    answer = carol.post(f"{CHANGES}{change.pk}/undo/", follow=True)
+    assert "Changed together with other tasks" in pages.get(f"{DATA}tasks/{first.public_id}/").content.decode()
+    answer = pages.post(f"{CHANGES}{change.pk}/undo/", follow=True)
     assert "1 task is as before again." in answer.content.decode()
     assert states(first) == ["open"]
-    assert "A change of many tasks was undone" in carol.get(f"{DATA}tasks/{first.public_id}/").content.decode()
+    assert "A change of many tasks was undone" in pages.get(f"{DATA}tasks/{first.public_id}/").content.decode()
     assert list(AuditEntry.objects.filter(action__startswith="bulk").order_by("pk").values_list("action", "via")) == [
         ("bulk_change.made", "page"),
         ("bulk_change.undone", "page"),
     ]
 
 
-def test_all_that_are_found_are_those_of_the_filters(project: Project, cast: Cast, carol: Client) -> None:
+def test_all_that_are_found_are_those_of_the_filters(project: Project, cast: Cast, pages: Client) -> None:
     done, waiting = complete(project, cast, "t-1"), make_task(project, "t-2")
     address = f"{CHANGE}?tasks=all&action=priority&priority=7&state=open"
-    assert "Change 1 task" in carol.get(address).content.decode()
-    assert carol.post(address).status_code == 302
+    assert "Change 1 task" in pages.get(address).content.decode()
+    assert pages.post(address).status_code == 302
     assert dict(Task.objects.values_list("pk", "priority")) == {done.pk: 0, waiting.pk: 7}
 
 
-def test_a_change_of_everything_is_announced(project: Project, carol: Client) -> None:
+def test_a_change_of_everything_is_announced(project: Project, pages: Client) -> None:
     make_task(project)
     everything = "this concerns every task of the project"
-    assert everything in carol.get(f"{CHANGE}?tasks=all&action=retire").content.decode()
-    assert everything not in carol.get(f"{CHANGE}?tasks=all&action=retire&state=open").content.decode()
+    assert everything in pages.get(f"{CHANGE}?tasks=all&action=retire").content.decode()
+    assert everything not in pages.get(f"{CHANGE}?tasks=all&action=retire&state=open").content.decode()
 
 
 @pytest.mark.parametrize(
@@ -338,19 +332,19 @@ def test_a_change_of_everything_is_announced(project: Project, carol: Client) ->
         ("tasks=all&action=burn", "not one of the available choices"),
     ],
 )
-def test_a_choice_that_is_none_says_what_to_do(carol: Client, project: Project, query: str, words: str) -> None:
+def test_a_choice_that_is_none_says_what_to_do(pages: Client, project: Project, query: str, words: str) -> None:
     make_task(project)
-    for answer in (carol.get(f"{CHANGE}?{query}"), carol.post(f"{CHANGE}?{query}")):
+    for answer in (pages.get(f"{CHANGE}?{query}"), pages.post(f"{CHANGE}?{query}")):
         assert (answer.status_code, words in answer.content.decode()) == (422, True)
     assert not BulkChange.objects.exists()
 
 
-def test_a_task_that_the_manager_is_rating_is_left_out(project: Project, cast: Cast, carol: Client) -> None:
+def test_a_task_that_the_manager_is_rating_is_left_out(project: Project, cast: Cast, pages: Client) -> None:
     task = make_task(project)
     claimed(project, cast.carol)
     address = f"{CHANGE}?tasks=ticked&action=retire&task={task.public_id}"
-    assert "Change 0 tasks" in carol.get(address).content.decode()
-    assert carol.post(address).status_code == 409
+    assert "Change 0 tasks" in pages.get(address).content.decode()
+    assert pages.post(address).status_code == 409
 
 
 @pytest.mark.parametrize("address", [CHANGES, f"{CHANGE}?tasks=all&action=retire&state=open"])
@@ -366,24 +360,24 @@ def test_only_managers_change_many_tasks(project: Project, cast: Cast, client: C
     assert 'type="checkbox"' not in client.get(DATA).content.decode()
 
 
-def test_a_change_of_another_project_is_not_undone(project: Project, cast: Cast, carol: Client) -> None:
+def test_a_change_of_another_project_is_not_undone(project: Project, cast: Cast, pages: Client) -> None:
     other = make_project("other")
     change = change_many(other, ids(make_task(other)), action="retire", by=cast.dave, now=NOW)
-    assert carol.post(f"{CHANGES}{change.pk}/undo/").status_code == 404
+    assert pages.post(f"{CHANGES}{change.pk}/undo/").status_code == 404
 
 
 def test_the_pages_cost_the_same_for_many(
-    project: Project, cast: Cast, carol: Client, django_assert_max_num_queries: DjangoAssertNumQueries
+    project: Project, cast: Cast, pages: Client, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     tasks = [make_task(project, f"t-{number}") for number in range(30)]
     for _ in range(13):
         undo(made(project, cast, "retire", *tasks), now=NOW)
         made(project, cast, "priority", *tasks, priority=BulkChange.objects.count())
     with django_assert_max_num_queries(12):
-        shown = carol.get(CHANGES).content.decode()
+        shown = pages.get(CHANGES).content.decode()
     assert "Older changes" in shown
     with django_assert_max_num_queries(20):
-        carol.get(f"{CHANGE}?tasks=all&action=retire")
+        pages.get(f"{CHANGE}?tasks=all&action=retire")
 
 
 # REST ------------------------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from annotator.models import (
     Project,
     Report,
     Response,
-    Role,
     Task,
     User,
     Verdict,
@@ -29,9 +28,7 @@ from tests.builders import (
     claimed,
     imported,
     make_gold,
-    make_member,
     make_task,
-    make_user,
     pseudonym,
     rate,
     ratings_row,
@@ -41,13 +38,6 @@ from tests.conftest import Cast
 
 QUEUE = "/projects/talk/review/"
 SUBMISSIONS = "/projects/talk/review/submissions/"
-
-
-@pytest.fixture
-def rita(project: Project) -> User:
-    user = make_user("rita")
-    make_member(project, user, role=Role.REVIEWER)
-    return user
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from django.db import IntegrityError, transaction
 
 from annotator import annotation, assignment, consensus
 from annotator.annotation import Refused
-from annotator.models import Assignment, AuditEntry, Consensus, Label, Project, Role, Tally, Task, User, Verdict
+from annotator.models import Assignment, AuditEntry, Consensus, Label, Project, Tally, Task, User, Verdict
 from annotator.review import judge
 from annotator.review.verdicts import CommentNeeded
 from tests.builders import (
@@ -13,7 +13,6 @@ from tests.builders import (
     claimed,
     imported,
     make_gold,
-    make_member,
     make_task,
     make_user,
     pseudonym,
@@ -25,13 +24,6 @@ from tests.conftest import Cast
 from tests.refusals import refusal
 
 ACCEPT, REJECT = Verdict.Decision.ACCEPTED, Verdict.Decision.REJECTED
-
-
-@pytest.fixture
-def rita(project: Project) -> User:
-    user = make_user("rita")
-    make_member(project, user, role=Role.REVIEWER)
-    return user
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Webhooks over REST: for managers only, secrets shown once, refusals that say what to do."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,21 +8,15 @@ from django.test import TestCase
 from rest_framework.test import APIClient
 
 from annotator.background import heartbeats
-from annotator.models import AuditEntry, Membership, Project, Role, User, Webhook, WebhookDelivery
+from annotator.models import AuditEntry, Membership, Project, Role, Webhook, WebhookDelivery
 from annotator.refusals import Refusal
 from annotator.webhooks import endpoints
 from annotator.webhooks.events import announce
-from tests.conftest import Cast
+from tests.conftest import As, Cast
 
 pytestmark = pytest.mark.django_db
-Client = Callable[[User], APIClient]
 PLACE = "/api/v1/projects/talk/webhooks/"
 URL = "https://example.org/hook?key=s3cr3t"
-
-
-@pytest.fixture
-def rest(cast: Cast, as_user: Client) -> APIClient:
-    return as_user(cast.carol)
 
 
 def made(rest: APIClient, **fields: Any) -> dict[str, Any]:
@@ -32,25 +25,25 @@ def made(rest: APIClient, **fields: Any) -> dict[str, Any]:
     return dict(answer.data)
 
 
-def test_a_secret_is_answered_only_where_it_is_made(rest: APIClient) -> None:
-    new = made(rest, events=["run.ended", "task.completed"])
+def test_a_secret_is_answered_only_where_it_is_made(carol: APIClient) -> None:
+    new = made(carol, events=["run.ended", "task.completed"])
     assert new["secret"].startswith("whsec_")
     assert new["events"] == ["task.completed", "run.ended"]
-    (listed,) = rest.get(PLACE).data["results"]
+    (listed,) = carol.get(PLACE).data["results"]
     assert listed == {name: value for name, value in new.items() if name != "secret"}
     assert listed["made_by"] == "carol"
     one = f"{PLACE}{new['id']}/"
-    second = rest.post(f"{one}rotate-secret/").data
+    second = carol.post(f"{one}rotate-secret/").data
     assert second["secret"] != new["secret"]
-    assert "secret" not in rest.get(one).data
+    assert "secret" not in carol.get(one).data
 
 
-def test_a_patch_changes_what_it_names(rest: APIClient) -> None:
-    one = f"{PLACE}{made(rest, events=['run.ended'])['id']}/"
-    changed = rest.patch(one, {"active": False}).data
+def test_a_patch_changes_what_it_names(carol: APIClient) -> None:
+    one = f"{PLACE}{made(carol, events=['run.ended'])['id']}/"
+    changed = carol.patch(one, {"active": False}).data
     assert (changed["active"], changed["url"], changed["events"]) == (False, URL, ["run.ended"])
-    assert rest.delete(one).status_code == 204
-    assert rest.get(one).status_code == 404
+    assert carol.delete(one).status_code == 204
+    assert carol.get(one).status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -64,59 +57,59 @@ def test_a_patch_changes_what_it_names(rest: APIClient) -> None:
         ({}, "url"),
     ],
 )
-def test_a_refusal_names_the_field(rest: APIClient, fields: dict[str, Any], field: str) -> None:
-    answer = rest.post(PLACE, fields)
+def test_a_refusal_names_the_field(carol: APIClient, fields: dict[str, Any], field: str) -> None:
+    answer = carol.post(PLACE, fields)
     assert (answer.status_code, list(answer.data["errors"])) == (400, [field])
     assert not Webhook.objects.exists()
 
 
-def test_there_are_ten_at_most(rest: APIClient) -> None:
+def test_there_are_ten_at_most(carol: APIClient) -> None:
     for _ in range(10):
-        made(rest)
-    answer = rest.post(PLACE, {"url": URL})
+        made(carol)
+    answer = carol.post(PLACE, {"url": URL})
     assert (answer.status_code, answer.data["code"]) == (409, "too_many_webhooks")
 
 
-def test_the_log_comes_newest_first_and_is_sent_again_on_request(rest: APIClient, project: Project) -> None:
-    one = f"{PLACE}{made(rest)['id']}/"
+def test_the_log_comes_newest_first_and_is_sent_again_on_request(carol: APIClient, project: Project) -> None:
+    one = f"{PLACE}{made(carol)['id']}/"
     for version in (1, 2):
         announce(project, "model.promoted", model=7, version=version)
-    log = rest.get(f"{one}deliveries/").data["results"]
+    log = carol.get(f"{one}deliveries/").data["results"]
     assert [row["payload"]["data"]["version"] for row in log] == [2, 1]
     assert log[0]["message_id"].startswith("msg_")
     WebhookDelivery.objects.filter(pk=log[0]["id"]).update(state="failed", attempts=10)
     retry = f"{one}deliveries/{log[0]['id']}/retry/"
-    assert (rest.post(retry).status_code, rest.post(retry).data["state"]) == (202, "waiting")
+    assert (carol.post(retry).status_code, carol.post(retry).data["state"]) == (202, "waiting")
     WebhookDelivery.objects.update(state="delivered")
-    assert rest.post(retry).data["code"] == "arrived"
+    assert carol.post(retry).data["code"] == "arrived"
 
 
-def test_a_test_is_refused_where_it_would_not_be_sent(rest: APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = f"{PLACE}{made(rest)['id']}/"
-    first = rest.post(f"{one}test/")
+def test_a_test_is_refused_where_it_would_not_be_sent(carol: APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = f"{PLACE}{made(carol)['id']}/"
+    first = carol.post(f"{one}test/")
     assert (first.status_code, first.data["event"], first.data["state"]) == (202, "webhook.test", "waiting")
-    assert rest.post(f"{one}test/").data["code"] == "test_under_way"
-    rest.patch(one, {"active": False})
-    assert rest.post(f"{one}test/").data["code"] == "inactive"
+    assert carol.post(f"{one}test/").data["code"] == "test_under_way"
+    carol.patch(one, {"active": False})
+    assert carol.post(f"{one}test/").data["code"] == "inactive"
 
 
 @pytest.mark.django_db
-def test_without_a_worker_a_test_says_so(rest: APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = f"{PLACE}{made(rest)['id']}/"
+def test_without_a_worker_a_test_says_so(carol: APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = f"{PLACE}{made(carol)['id']}/"
 
     def nobody(queue: str) -> None:
         raise Refusal(queue, code="no_worker", status=503)
 
     monkeypatch.setattr(heartbeats, "require", nobody)
-    answer = rest.post(f"{one}test/")
+    answer = carol.post(f"{one}test/")
     assert (answer.status_code, answer.data["code"]) == (503, "no_worker")
 
 
 @pytest.mark.parametrize(("role", "status"), [("annotator", 403), ("reviewer", 403), ("stranger", 404)])
 def test_only_managers_see_webhooks(
-    project: Project, cast: Cast, as_user: Client, rest: APIClient, role: str, status: int
+    project: Project, cast: Cast, as_user: As, carol: APIClient, role: str, status: int
 ) -> None:
-    one = f"{PLACE}{made(rest)['id']}/"
+    one = f"{PLACE}{made(carol)['id']}/"
     announce(project, "run.ended", run=1, state="failed")
     Membership.objects.filter(user=cast.bob).update(role=Role.REVIEWER)
     other = as_user({"annotator": cast.alice, "reviewer": cast.bob, "stranger": cast.dave}[role])
@@ -131,18 +124,18 @@ def test_only_managers_see_webhooks(
     assert Webhook.objects.get().active
 
 
-def test_a_webhook_is_reached_by_its_own_project_alone(rest: APIClient, cast: Cast) -> None:
-    rest.post("/api/v1/projects/", {"slug": "other", "name": "Other"})
-    new = made(rest)
-    assert rest.get(f"/api/v1/projects/other/webhooks/{new['id']}/").status_code == 404
+def test_a_webhook_is_reached_by_its_own_project_alone(carol: APIClient, cast: Cast) -> None:
+    carol.post("/api/v1/projects/", {"slug": "other", "name": "Other"})
+    new = made(carol)
+    assert carol.get(f"/api/v1/projects/other/webhooks/{new['id']}/").status_code == 404
 
 
-def test_no_entry_of_the_audit_holds_the_url_or_the_secret(rest: APIClient, settings: LazySettings) -> None:
-    new = made(rest)
+def test_no_entry_of_the_audit_holds_the_url_or_the_secret(carol: APIClient, settings: LazySettings) -> None:
+    new = made(carol)
     one = f"{PLACE}{new['id']}/"
-    rest.patch(one, {"url": "https://example.org/other?key=s3cr3t"})
-    newest = rest.post(f"{one}rotate-secret/").data["secret"]
-    rest.delete(one)
+    carol.patch(one, {"url": "https://example.org/other?key=s3cr3t"})
+    newest = carol.post(f"{one}rotate-secret/").data["secret"]
+    carol.delete(one)
     entries = list(AuditEntry.objects.filter(action__startswith="webhook.").order_by("pk").values())
     assert [entry["action"].partition(".")[2] for entry in entries] == ["made", "changed", "secret_rotated", "deleted"]
     assert not any(secret in str(entries) for secret in ("s3cr3t", new["secret"], newest))
@@ -150,9 +143,9 @@ def test_no_entry_of_the_audit_holds_the_url_or_the_secret(rest: APIClient, sett
 
 
 def test_events_that_stages_write_wake_the_worker(
-    rest: APIClient, project: Project, monkeypatch: pytest.MonkeyPatch
+    carol: APIClient, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made(rest)
+    made(carol)
     woken: list[str] = []
     monkeypatch.setattr("annotator.background.messages.send", lambda task, *_, **__: woken.append(task))
     with TestCase.captureOnCommitCallbacks(execute=True):

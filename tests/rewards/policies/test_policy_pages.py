@@ -37,13 +37,6 @@ def _bases(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeats, "listening", lambda: dict.fromkeys(heartbeats.QUEUES, QueueHealth(1, 0.5)))
 
 
-@pytest.fixture
-def carol(cast: Cast, client: Client) -> Client:
-    """The manager's browser."""
-    client.force_login(cast.carol)
-    return client
-
-
 def text(client: Client, address: str, status: int = 200) -> str:
     answer = client.get(f"/projects/talk/models/{address}")
     assert answer.status_code == status
@@ -55,80 +48,80 @@ def offered_policy(project: Project, **fields: Any) -> Policy:
     return make_policy(project, **{**given, "reason": coded("better_answers", **WORDS), **fields})
 
 
-def test_the_list_shows_each_policy_s_state_and_its_win_rate_with_the_interval(carol: Client, project: Project) -> None:
+def test_the_list_shows_each_policy_s_state_and_its_win_rate_with_the_interval(pages: Client, project: Project) -> None:
     offered_policy(project)
     make_policy(project)
-    page = text(carol, "policies/")
+    page = text(pages, "policies/")
     assert '64.0 %<span class="interval">53.1 % to 74.4 %' in page
     assert page.count(">offered</span>") == page.count(">not judged</span>") == 1
 
 
 def test_the_list_takes_as_many_queries_for_many_policies(
-    carol: Client, project: Project, django_assert_max_num_queries: DjangoAssertNumQueries
+    pages: Client, project: Project, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     for _ in range(12):
         offered_policy(project)
     with django_assert_max_num_queries(20):
-        text(carol, "policies/")
+        text(pages, "policies/")
 
 
-def test_a_policy_says_why_it_is_offered_and_where_it_comes_from(carol: Client, project: Project) -> None:
+def test_a_policy_says_why_it_is_offered_and_where_it_comes_from(pages: Client, project: Project) -> None:
     policy = offered_policy(project, judge=make_model(project))
-    page = text(carol, f"policies/{policy.pk}/")
+    page = text(pages, f"policies/{policy.pk}/")
     assert "on 80 prompts the champion prefers its answers to those of its base in 64.0 per cent" in page
     assert "Length-controlled win rate</dt><dd>60.0 %" in page
     assert f"version {policy.judge.version if policy.judge else ''}" in page
     assert "Offer it by hand" not in page
 
 
-def test_reasons_are_said_in_german(carol: Client, project: Project, german: dict[str, str]) -> None:
+def test_reasons_are_said_in_german(pages: Client, project: Project, german: dict[str, str]) -> None:
     policy = offered_policy(project, reason=coded("by_hand", before=coded("may_be_chance", **WORDS)))
-    answer = carol.get(f"/projects/talk/models/policies/{policy.pk}/", headers=german)
+    answer = pages.get(f"/projects/talk/models/policies/{policy.pk}/", headers=german)
     assert "Von Hand angeboten. Abgelehnt: Bei 80 Prompts" in " ".join(answer.content.decode().split())
 
 
-def test_a_policy_that_nobody_has_judged_says_so_and_can_be_offered_by_hand(carol: Client, project: Project) -> None:
+def test_a_policy_that_nobody_has_judged_says_so_and_can_be_offered_by_hand(pages: Client, project: Project) -> None:
     policy = make_policy(project)
-    assert "the project has no champion yet" in text(carol, f"policies/{policy.pk}/")
-    answer = carol.post(f"/projects/talk/models/policies/{policy.pk}/offer/", {"confirm": "on"}, follow=True)
+    assert "the project has no champion yet" in text(pages, f"policies/{policy.pk}/")
+    answer = pages.post(f"/projects/talk/models/policies/{policy.pk}/offer/", {"confirm": "on"}, follow=True)
     assert f"Policy {policy.version} is offered now." in answer.content.decode()
     policy.refresh_from_db()
     assert policy.state == Policy.State.OFFERED
 
 
-def test_the_form_starts_a_run_with_what_was_changed(carol: Client, project: Project) -> None:
+def test_the_form_starts_a_run_with_what_was_changed(pages: Client, project: Project) -> None:
     snapshot = make_snapshot(project)
-    answer = carol.post(
+    answer = pages.post(
         "/projects/talk/models/policies/start/", {**FORM, "snapshot": snapshot.pk, "requested-helpfulness": "3"}
     )
     assert answer.status_code == 422, "levels are for steerlm"
-    answer = carol.post("/projects/talk/models/policies/start/", {**FORM, "snapshot": snapshot.pk})
+    answer = pages.post("/projects/talk/models/policies/start/", {**FORM, "snapshot": snapshot.pk})
     assert answer.status_code == 302, answer.content.decode()
     run = TrainingRun.objects.get()
     assert (run.kind, run.state, run.snapshot) == (RunKind.POLICY, RunState.QUEUED, snapshot)
     assert run.config == {"policy": "small", "method": "dpo", "beta": 0.2}
 
 
-def test_a_refused_setting_is_marked(carol: Client, project: Project) -> None:
+def test_a_refused_setting_is_marked(pages: Client, project: Project) -> None:
     imported(project, label_row("What is it?", "It is this."))
-    answer = carol.post("/projects/talk/models/policies/start/", {**FORM, "beta": "0"})
+    answer = pages.post("/projects/talk/models/policies/start/", {**FORM, "beta": "0"})
     assert answer.status_code == 422
     assert "beta must be greater than 0, not 0" in answer.content.decode()
 
 
 def test_without_a_base_policy_the_pages_say_who_can_list_one(
-    carol: Client, project: Project, settings: LazySettings
+    pages: Client, project: Project, settings: LazySettings
 ) -> None:
     settings.POLICY_BASES = {}
     for address in ("policies/", "policies/start/"):
-        assert "No base model is configured" in text(carol, address)
+        assert "No base model is configured" in text(pages, address)
 
 
 @pytest.mark.parametrize("state", [RunState.TRAINING, RunState.EVALUATING, RunState.FAILED, RunState.DONE])
-def test_a_run_shows_what_it_does_or_what_came_of_it(carol: Client, project: Project, state: RunState) -> None:
+def test_a_run_shows_what_it_does_or_what_came_of_it(pages: Client, project: Project, state: RunState) -> None:
     run = make_policy(project).run
     TrainingRun.objects.filter(pk=run.pk).update(state=state, started_at=NOW, error="The disk is full.")
-    page = text(carol, f"runs/{run.pk}/")
+    page = text(pages, f"runs/{run.pk}/")
     said = {
         RunState.TRAINING: "The trainer starts.",
         RunState.EVALUATING: "It and its base answer held-out prompts",
@@ -149,10 +142,10 @@ def test_a_run_tells_what_was_learnt_from_what_was_kept_aside(project: Project) 
     assert measured.note == "Rows that were kept aside and not learnt: 3."
 
 
-def test_runs_of_policies_are_not_listed_among_those_of_reward_models(carol: Client, project: Project) -> None:
+def test_runs_of_policies_are_not_listed_among_those_of_reward_models(pages: Client, project: Project) -> None:
     run = make_policy(project).run
-    assert f"/runs/{run.pk}/" not in text(carol, "")
-    assert f"/runs/{run.pk}/" in text(carol, "policies/")
+    assert f"/runs/{run.pk}/" not in text(pages, "")
+    assert f"/runs/{run.pk}/" in text(pages, "policies/")
 
 
 def test_a_reviewer_sees_neither_policies_nor_their_runs(client: Client, cast: Cast, project: Project) -> None:

@@ -1,6 +1,5 @@
 """How policy runs are asked for: over REST, by their settings, and when they are refused."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from rest_framework.test import APIClient
 from annotator.background import heartbeats
 from annotator.background.heartbeats import QueueHealth
 from annotator.launch import environment
-from annotator.models import Project, User
+from annotator.models import Project
 from annotator.storage.disk_space import DiskNearlyFull
 from annotator.storage.hidden_paths import without_places
 from rewards import runs
@@ -20,7 +19,7 @@ from rewards.models import Policy, RunKind, RunState, Snapshot, TrainingRun
 from rewards.policies import policy_runs, policy_settings
 from rewards.policies.setting_texts import SETTINGS
 from rewards.run_settings import UnusableConfig
-from tests.conftest import Cast
+from tests.conftest import As, Cast
 from tests.refusals import refusal
 from tests.rewards.policies.snapshots import make_policy, make_snapshot
 from tests.rewards.scored import make_model
@@ -178,9 +177,7 @@ def test_an_offer_over_rest_needs_a_yes(carol: APIClient, project: Project) -> N
 
 
 @pytest.mark.parametrize("name", ["bob", "dave"])
-def test_only_managers_reach_policies_and_their_runs(
-    cast: Cast, as_user: Callable[[User], APIClient], project: Project, name: str
-) -> None:
+def test_only_managers_reach_policies_and_their_runs(cast: Cast, as_user: As, project: Project, name: str) -> None:
     cast.bob.memberships.update(role="reviewer")
     policy, client = make_policy(project), as_user(getattr(cast, name))
     expected = {"bob": 403, "dave": 404}[name]

@@ -23,8 +23,7 @@ from rewardloop.answers import (
     Task,
     Token,
 )
-from rewardloop.calls import Rating
-from rewardloop.client import Client
+from rewardloop.client import Client, Rating
 from rewardloop.errors import (
     Conflict,
     DamagedFile,
@@ -43,12 +42,11 @@ from rewardloop.errors import (
     UnexpectedAnswer,
     WorkFailed,
 )
-from rewardloop.progress import Advance
+from rewardloop.progress import Progress
 from rewardloop.version import VERSION
 
 __all__ = [
     "VERSION",
-    "Advance",
     "Client",
     "Conflict",
     "DamagedFile",
@@ -64,6 +62,7 @@ __all__ = [
     "NotSetUp",
     "Note",
     "NothingToRate",
+    "Progress",
     "Project",
     "Rating",
     "Refused",

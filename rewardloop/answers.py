@@ -4,16 +4,11 @@ A field that a newer server adds is in `raw`, which holds the whole answer; one 
 leaves out has its default.
 """
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, is_dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache
-from types import UnionType
-from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any
 
-from rewardloop.errors import UnexpectedAnswer
-
-T = TypeVar("T")
 Json = Mapping[str, Any]
 
 
@@ -61,7 +56,7 @@ class Me(Answer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Progress(Answer):
+class TaskCounts(Answer):
     """Counts of tasks by state."""
 
     tasks: int = 0
@@ -91,7 +86,7 @@ class Project(Answer):
     created_at: datetime | None = None
     archived_at: datetime | None = None
     own: OwnPart | None = None
-    progress: Progress | None = None
+    progress: TaskCounts | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -366,58 +361,3 @@ class Release(Answer):
     archive_sha256: str = ""
     error: str = ""
     created_at: datetime | None = None
-
-
-@dataclass(frozen=True)
-class Page:
-    """One page of a list: the objects, and the query of the next page, empty at the end."""
-
-    results: tuple[Any, ...]
-    next: str
-
-
-# Reading ---------------------------------------------------------------------------------------------------
-def read(kind: type[T], data: Any) -> T:
-    """Returns the dataclass from an object of an answer. Raises UnexpectedAnswer for anything else."""
-    if not isinstance(data, dict):
-        raise UnexpectedAnswer(f"The server answered no {kind.__name__}. Is it a Rewardloop of this version?")
-    hints = _hints(cast("Hashable", kind))
-    values = {name: _value(hints[name], data[name]) for name in hints.keys() & data.keys()}
-    try:
-        return kind(**(values | {"raw": data} if "raw" in hints else values))
-    except TypeError as missing:
-        raise UnexpectedAnswer(f"The server's {kind.__name__} lacks a field: {missing}.") from missing
-
-
-def read_next(data: Any) -> NextTask:
-    """Returns the lease, or why there is none."""
-    leased = isinstance(data, dict) and data.get("assignment") is not None
-    return read(Lease, data) if leased else read(NothingToRate, data)
-
-
-def read_list(kind: type[T], data: Any) -> tuple[T, ...]:
-    """Returns the objects of a JSON list."""
-    if not isinstance(data, list):
-        raise UnexpectedAnswer("The server answered no list. Is it a Rewardloop of this version?")
-    return tuple(read(kind, one) for one in data)
-
-
-@cache
-def _hints(kind: Hashable) -> dict[str, Any]:
-    return get_type_hints(cast("type", kind))
-
-
-def _value(hint: Any, value: Any) -> Any:
-    """Makes the value of a field what its annotation says; what it does not know stays as it is."""
-    if value is None:
-        return None
-    if hint == NextTask | None:
-        return read_next(value)
-    if get_origin(hint) in {Union, UnionType}:
-        known = [one for one in get_args(hint) if one is not type(None)]
-        return _value(known[0], value) if len(known) == 1 else value
-    if get_origin(hint) is tuple and isinstance(value, list):
-        return tuple(_value(get_args(hint)[0], one) for one in value)
-    if hint is datetime:
-        return datetime.fromisoformat(value)
-    return read(hint, value) if is_dataclass(hint) and isinstance(hint, type) else value

@@ -1,57 +1,63 @@
-"""The client.
-
-What it says to the server is in `calls.py`, `exchanges.py` and `work.py`; here the steps are taken.
-"""
+"""The client: a method for each call of REST, and for what takes several of them."""
 
 import json
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import httpx
 
-from rewardloop import calls
 from rewardloop.answers import (
     ImportResult,
     Me,
     Model,
     NextTask,
-    Page,
     Project,
     Release,
     Run,
     Scores,
+    StoredFile,
     StoredRating,
+    StoredToken,
     Task,
     Token,
 )
-from rewardloop.calls import Call, Rating
-from rewardloop.exchanges import Pause, Save, Send, Server, Step, Talk, answered, breaks_off, result, server_from
-from rewardloop.progress import Told, nobody
-from rewardloop.tables import dataset_of, frame_of
-from rewardloop.uploads import Source, hub_name, opened
-from rewardloop.work import (
-    Lines,
-    exported,
-    imported,
-    imported_from_hub,
-    model_saved,
-    release_made,
-    release_saved,
-    run_ended,
-    scored,
-    token_revoked,
-)
+from rewardloop.connection import WRITTEN, Call, Connection, read_next, require_done, text_of
+from rewardloop.downloads import check_members, exported, saved
+from rewardloop.errors import NotSetUp
+from rewardloop.imports import HUB, Source, imported, imported_from_hub
+from rewardloop.progress import OnProgress
+from rewardloop.scoring import scored
 
 if TYPE_CHECKING:
     import datasets
     import pandas
 
-T = TypeVar("T")
 Json = Mapping[str, Any]
+RUN_ENDED = ("promoted", "rejected", "failed", "cancelled", "awaiting_promotion")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rating:
+    """The rating of one response: a score for each attribute, counted from 0, and what else the project asks for.
+
+    `feedback` says what is good and bad about the response, `edit` is a better version of it, and `edit_summary` what
+    that changes.
+    """
+
+    response: int
+    scores: Mapping[str, int]
+    checks: Sequence[str] = ()
+    confidence: int | None = None
+    safe: bool | None = None
+    unsafe_category: str = ""
+    feedback: str = ""
+    edit: str = ""
+    edit_summary: str = ""
 
 
 class Client:
@@ -73,12 +79,11 @@ class Client:
         retries: int = 4,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self.server: Server = server_from(url, token, timeout=timeout, retries=retries)
-        self._http = httpx.Client(transport=transport)
+        self.connection = Connection(url, token, timeout=timeout, retries=retries, transport=transport)
 
     def close(self) -> None:
         """Closes the connections."""
-        self._http.close()
+        self.connection.http.close()
 
     def __enter__(self) -> "Client":
         return self
@@ -94,36 +99,42 @@ class Client:
         self, username: str, password: str, *, name: str = "", scopes: Sequence[str] = (), days: int | None = None
     ) -> Token:
         """Makes a token for an account; by default it has every scope. This client goes on with its own token."""
-        call = calls.log_in(username, password, name=name, scopes=list(scopes), days=days)
-        return self._do(result(self.server, call))
+        wishes = _without_empty({"name": name, "scopes": tuple(scopes), "days": days})
+        body = {"username": username, "password": password, **wishes}
+        return self.connection.one(Token, Call("POST", "token/", body=body, repeatable=False))
 
     def log_out(self) -> bool:
         """Revokes this client's own token. Returns False for one that is not on the account's list."""
-        return self._do(token_revoked(self.server))
+        mine = self.connection.token.startswith
+        own = [token for token in self.connection.pages(StoredToken, Call("GET", "tokens/")) if mine(token.begins)]
+        if len(own) == 1:
+            self.connection.answer(Call("DELETE", f"tokens/{own[0].id}/", repeatable=False))
+        return len(own) == 1
 
     def me(self) -> Me:
         """Returns the token's account and its roles."""
-        return self._do(result(self.server, calls.me()))
+        return self.connection.one(Me, Call("GET", "me/"))
 
     def projects(self, *, archived: bool = False) -> Iterator[Project]:
         """Yields the account's projects, or the archived ones."""
-        return self._pages(calls.projects(archived=archived))
+        return self.connection.pages(Project, Call("GET", "projects/", {"archived": archived}))
 
     def project(self, slug: str) -> Project:
         """Returns one project."""
-        return self._do(result(self.server, calls.project(slug)))
+        return self.connection.one(Project, Call("GET", _in(slug)))
 
     def create_project(self, slug: str, name: str, **settings: Any) -> Project:
         """Makes a project with HelpSteer2's rubric and protocol, as far as `settings` say nothing else."""
-        return self._do(result(self.server, calls.create_project(slug, name, settings=settings)))
+        body = {"slug": slug, "name": name, **settings}
+        return self.connection.one(Project, Call("POST", "projects/", body=body, keyed=True))
 
     def add_member(self, project: str, username: str, *, role: str = "annotator") -> None:
         """Makes an existing account a member of a project."""
-        self._do(result(self.server, calls.add_member(project, username, role=role)))
+        self.connection.answer(Call("POST", f"{_in(project)}members/", body={"username": username, "role": role}))
 
     def tasks(self, project: str, **filters: Any) -> Iterator[Task]:
         """Yields a project's tasks. `filters` are those of REST, such as `state` or `q`."""
-        return self._pages(calls.tasks(project, filters))
+        return self.connection.pages(Task, Call("GET", f"{_in(project)}tasks/", filters))
 
     # Files in and out --------------------------------------------------------------------------------------
 
@@ -134,24 +145,25 @@ class Client:
         *,
         mapping: str | Json = "",
         dry_run: bool = False,
-        told: Told = nobody,
-        within: float | None = None,
+        on_progress: OnProgress = None,
+        timeout: float | None = None,
     ) -> ImportResult:
         """Imports a file (a path, or an open file) or rows, and waits until they are tasks.
 
         The text `hub:OWNER/NAME` has the server fetch a public data set of the Hugging Face Hub; `@REVISION` behind the
         name takes a branch, tag or commit, and `/FOLDER` or `/FILE` a part.
         `mapping` names a mapping that the project keeps, or is one. `dry_run` only checks. Bad rows are in `refused`
-        of the result; they raise nothing. `within` are the seconds after which TookTooLong is raised.
+        of the result; they raise nothing. `timeout` are the seconds after which TookTooLong is raised.
         """
         named = mapping if isinstance(mapping, str) else json.dumps(mapping)
         query = {"dry_run": dry_run, "mapping": named}
-        if data_set := hub_name(source):
-            talk = imported_from_hub(self.server, project, name=data_set, query=query, told=told, within=within)
-            return self._do(talk)
-        with opened(source) as (file, name):
-            talk = imported(self.server, project, file=file, name=name, query=query, told=told, within=within)
-            return self._do(talk)
+        jobs = f"{_in(project)}import-jobs/"
+        if isinstance(source, str) and source.startswith(HUB):
+            data_set = source.removeprefix(HUB)
+            return imported_from_hub(
+                self.connection, jobs, data_set, query=query, on_progress=on_progress, timeout=timeout
+            )
+        return imported(self.connection, jobs, source, query=query, on_progress=on_progress, timeout=timeout)
 
     def export(
         self,
@@ -161,8 +173,8 @@ class Client:
         layout: str = "helpsteer2",
         format: str = "jsonl",
         gzip: bool = False,
-        told: Told = nobody,
-        within: float | None = None,
+        on_progress: OnProgress = None,
+        timeout: float | None = None,
         **filters: Any,
     ) -> Path:
         """Has the server write a file, downloads it to `to` and compares its SHA-256.
@@ -170,25 +182,29 @@ class Client:
         A download that breaks off goes on where it stopped. `filters` are those of REST, such as `state` or `fields`.
         """
         wanted = {"layout": layout, "format": format, "gzip": gzip, **filters}
-        return self._do(exported(self.server, project, to=Path(to), wanted=wanted, told=told, within=within))
+        body = {name: value if isinstance(value, bool) else text_of(value) for name, value in wanted.items() if value}
+        call = Call("POST", f"{_in(project)}export-jobs/", body=body, keyed=True)
+        return exported(self.connection, call, to=Path(to), on_progress=on_progress, timeout=timeout)
 
     def rows(self, project: str, layout: str = "helpsteer2", **filters: Any) -> Iterator[dict[str, Any]]:
         """Yields the rows of an export as they arrive."""
-        return self._rows(calls.exported_rows(project, layout, filters=filters))
+        query = {"layout": layout, "format": "jsonl", **filters}
+        return self.connection.rows(Call("GET", f"{_in(project)}export/", query))
 
     def to_pandas(self, project: str, layout: str = "helpsteer2", **filters: Any) -> "pandas.DataFrame":
         """Returns an export as a pandas.DataFrame. Needs the package pandas."""
-        return frame_of(list(self.rows(project, layout, **filters)))
+        return _package("pandas").DataFrame(list(self.rows(project, layout, **filters)))
 
     def to_datasets(self, project: str, layout: str = "helpsteer2", **filters: Any) -> "datasets.Dataset":
         """Returns an export as a datasets.Dataset of Hugging Face. Needs the package datasets."""
-        return dataset_of(list(self.rows(project, layout, **filters)))
+        return _package("datasets").Dataset.from_list(list(self.rows(project, layout, **filters)))
 
     # Rating ------------------------------------------------------------------------------------------------
 
     def next_task(self, project: str) -> NextTask:
         """Takes the next task to rate; what comes instead where there is none is false and says why."""
-        return self._do(result(self.server, calls.next_task(project)))
+        # Who holds a task gets the same again.
+        return read_next(self.connection.json(Call("POST", f"{_in(project)}next/")))
 
     def submit(
         self,
@@ -204,6 +220,7 @@ class Client:
         and_next: bool = False,
     ) -> StoredRating:
         """Hands in the ratings of all responses of a task. With `and_next` the answer's `next` is the next task."""
+        rows = [_without_empty(asdict(rating)) if isinstance(rating, Rating) else dict(rating) for rating in ratings]
         answered = {
             "preference": preference,
             "ranking": ranking,
@@ -212,71 +229,87 @@ class Client:
             "language": language,
             "active_seconds": active_seconds,
         }
-        return self._do(result(self.server, calls.submit(assignment, ratings, answered=answered, and_next=and_next)))
+        body = {"ratings": rows, **_without_empty(answered)}
+        query = {"next": "1"} if and_next else {}
+        return self.connection.one(StoredRating, Call("PUT", f"assignments/{assignment}/annotation/", query, body))
 
     def skip(self, assignment: int, reason: str, *, note: str = "", quotes: Sequence[str] = ()) -> None:
         """Skips a task: *pii, non_english, needs_coding, about_assistant* or *other*. `quotes` are personal texts."""
-        self._do(result(self.server, calls.skip(assignment, reason, note=note, quotes=quotes)))
+        body = {"reason": reason, "note": note} | ({"quotes": list(quotes)} if quotes else {})
+        self.connection.answer(Call("POST", f"assignments/{assignment}/skip/", body=body, repeatable=False))
 
     def report(self, assignment: int, category: str, *, note: str = "") -> None:
         """Reports unsafe content: *harmful, illegal, profanity, bias* or *other*."""
-        self._do(result(self.server, calls.report(assignment, category, note=note)))
+        body = {"category": category, "note": note}
+        self.connection.answer(Call("POST", f"assignments/{assignment}/report/", body=body, repeatable=False))
 
     def renew(self, assignment: int) -> None:
         """Renews the lease on a task."""
-        self._do(result(self.server, calls.renew(assignment)))
+        self.connection.answer(Call("POST", f"assignments/{assignment}/heartbeat/"))
 
     def give_back(self, assignment: int) -> None:
         """Gives a task back unrated."""
-        self._do(result(self.server, calls.give_back(assignment)))
+        self.connection.answer(Call("DELETE", f"assignments/{assignment}/", repeatable=False))
 
     # Training and models -----------------------------------------------------------------------------------
 
     def runs(self, project: str) -> Iterator[Run]:
         """Yields a project's training runs."""
-        return self._pages(calls.runs(project))
+        return self.connection.pages(Run, Call("GET", f"{_in(project)}training-runs/"))
 
     def run(self, number: int) -> Run:
         """Returns one training run."""
-        return self._do(result(self.server, calls.run(number)))
+        return self.connection.one(Run, Call("GET", f"training-runs/{number}/"))
 
     def start_run(self, project: str, *, reason: str = "", **config: Any) -> Run:
         """Starts a training run. `config` are settings for the trainer, such as `epochs=3`."""
-        return self._do(result(self.server, calls.start_run(project, config, reason=reason)))
+        body = {"config": config} | ({"reason": reason} if reason else {})
+        return self.connection.one(Run, Call("POST", f"{_in(project)}training-runs/", body=body, keyed=True))
 
     def wait_for_run(
-        self, number: int, *, told: Callable[[Run], object] | None = None, within: float | None = None
+        self, number: int, *, on_progress: Callable[[Run], object] | None = None, timeout: float | None = None
     ) -> Run:
-        """Returns a run once it has ended or awaits a decision; `told` hears of it every few seconds until then."""
-        return self._do(run_ended(self.server, number, told=told, within=within))
+        """Returns a run once it has ended or awaits a decision; `on_progress` hears of it every few seconds."""
+        return self.connection.finished(
+            Run,
+            Call("GET", f"training-runs/{number}/"),
+            is_done=lambda now: now.state in RUN_ENDED,
+            on_progress=on_progress,
+            timeout=timeout,
+        )
 
     def cancel_run(self, number: int) -> Run:
         """Ends a run."""
-        return self._do(result(self.server, calls.end_run(number, "cancel")))
+        return self.connection.one(Run, Call("POST", f"training-runs/{number}/cancel/", repeatable=False))
 
     def retry_run(self, number: int) -> Run:
         """Starts a run like one that failed or was cancelled."""
-        return self._do(result(self.server, calls.retry_run(number)))
+        return self.connection.one(Run, Call("POST", f"training-runs/{number}/retry/", keyed=True))
 
     def reject_run(self, number: int) -> Run:
         """Turns down the model of a run that awaits a decision; `promote` accepts it."""
-        return self._do(result(self.server, calls.end_run(number, "reject")))
+        return self.connection.one(Run, Call("POST", f"training-runs/{number}/reject/", repeatable=False))
 
     def models(self, project: str = "") -> Iterator[Model]:
         """Yields the reward models of a project, or of all projects that one may review."""
-        return self._pages(calls.models(project))
+        return self.connection.pages(Model, Call("GET", "reward-models/", {"project": project}))
 
     def model(self, number: int) -> Model:
         """Returns one reward model."""
-        return self._do(result(self.server, calls.model(number)))
+        return self.connection.one(Model, Call("GET", f"reward-models/{number}/"))
 
     def promote(self, number: int, *, confirm: bool = False) -> Model:
         """Makes a model the champion. One that was turned down needs `confirm`, else it raises Conflict."""
-        return self._do(result(self.server, calls.promote(number, confirm=confirm)))
+        call = Call("POST", f"reward-models/{number}/promote/", body={"confirm": confirm}, repeatable=False)
+        return self.connection.one(Model, call)
 
-    def download_model(self, number: int, to: str | Path, *, part: str = "", told: Told = nobody) -> Path:
+    def download_model(self, number: int, to: str | Path, *, part: str = "", on_progress: OnProgress = None) -> Path:
         """Downloads a model's files, or its part *reward* or *model*, as a tar file, and checks each of them."""
-        return self._do(model_saved(self.server, number, to=Path(to), part=part, told=told))
+        files = self.connection.listed(StoredFile, Call("GET", f"reward-models/{number}/files/"))
+        call = Call("GET", f"reward-models/{number}/archive/", {"part": part})
+        archive = saved(self.connection, call, to=Path(to), on_progress=on_progress)
+        check_members(archive, files)
+        return archive
 
     def score(
         self,
@@ -284,83 +317,71 @@ class Client:
         *,
         project: str = "",
         model: int | None = None,
-        told: Told = nobody,
-        within: float | None = None,
+        on_progress: OnProgress = None,
+        timeout: float | None = None,
     ) -> Scores:
-        """Scores items, {conversation, response}, by a model or by the champion of a project, as many as there are."""
-        return self._do(scored(self.server, items, project=project, model=model, told=told, within=within))
+        """Scores items, {conversation, response}, by a model or by the champion of a project, as many as there are.
+
+        One model scores all of them, even if another is promoted meanwhile.
+        """
+        return scored(self.connection, items, project=project, model=model, on_progress=on_progress, timeout=timeout)
 
     # Releases ----------------------------------------------------------------------------------------------
 
     def releases(self, project: str) -> Iterator[Release]:
         """Yields a project's releases."""
-        return self._pages(calls.releases(project))
+        return self.connection.pages(Release, Call("GET", f"{_in(project)}releases/"))
 
     def release(self, project: str, number: int) -> Release:
         """Returns one release."""
-        return self._do(result(self.server, calls.release(project, number)))
+        return self.connection.one(Release, Call("GET", f"{_in(project)}releases/{number}/"))
 
     def create_release(self, project: str, **particulars: Any) -> Release:
         """Asks for a release. `particulars` are `title`, `license`, `notes` and the others of REST."""
-        return self._do(result(self.server, calls.create_release(project, particulars)))
+        call = Call("POST", f"{_in(project)}releases/", body=_without_empty(particulars), keyed=True)
+        return self.connection.one(Release, call)
 
     def wait_for_release(
-        self, project: str, number: int, *, told: Callable[[Release], object] | None = None, within: float | None = None
+        self,
+        project: str,
+        number: int,
+        *,
+        on_progress: Callable[[Release], object] | None = None,
+        timeout: float | None = None,
     ) -> Release:
         """Returns a release once it is done. Raises WorkFailed for one that failed."""
-        return self._do(release_made(self.server, project, number=number, told=told, within=within))
+        release = self.connection.finished(
+            Release,
+            Call("GET", f"{_in(project)}releases/{number}/"),
+            is_done=lambda now: now.state in WRITTEN,
+            on_progress=on_progress,
+            timeout=timeout,
+        )
+        require_done(release, f"Release {number}")
+        return release
 
-    def download_release(self, project: str, number: int, *, to: str | Path, told: Told = nobody) -> Path:
+    def download_release(self, project: str, number: int, *, to: str | Path, on_progress: OnProgress = None) -> Path:
         """Downloads a release as a tar file and compares its SHA-256."""
-        return self._do(release_saved(self.server, project, number=number, to=Path(to), told=told))
+        release = self.release(project, number)
+        require_done(release, f"Release {number}")
+        call = Call("GET", f"{_in(project)}releases/{number}/archive/")
+        return saved(self.connection, call, to=Path(to), on_progress=on_progress, sha256=release.archive_sha256)
 
     def delete_release(self, project: str, number: int) -> None:
         """Cancels a release, or deletes its files."""
-        self._do(result(self.server, calls.delete_release(project, number)))
+        self.connection.answer(Call("DELETE", f"{_in(project)}releases/{number}/", repeatable=False))
 
-    # The network -------------------------------------------------------------------------------------------
 
-    def _do(self, talk: Talk[T]) -> T:
-        """Takes the steps of a talk and returns what comes of it."""
-        try:
-            step = next(talk)
-            while True:
-                try:
-                    heard = self._take(step)
-                except httpx.TransportError as lost:
-                    step = talk.throw(lost)
-                else:
-                    step = talk.send(heard)
-        except StopIteration as end:
-            return cast("T", end.value)
+def _in(project: str) -> str:
+    return f"projects/{quote(project, safe='')}/"
 
-    def _take(self, step: Step) -> httpx.Response | None:
-        match step:
-            case Send(request, opens):
-                response = self._http.send(request, stream=opens)
-                if opens and not response.is_success:
-                    response.read()
-                return response
-            case Save(response, file, told):
-                with closing(response):
-                    for piece in response.iter_bytes():
-                        file.write(piece)
-                        told(len(piece))
-            case Pause(seconds):
-                time.sleep(seconds)
-        return None
 
-    def _pages(self, call: Call[Page]) -> Iterator[Any]:
-        query = ""
-        while True:
-            page = call.parse(self._do(answered(self.server, call, query=query)))
-            yield from page.results
-            if not (query := page.next):
-                return
+def _without_empty(values: Json) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value not in (None, (), "")}
 
-    def _rows(self, call: Call[httpx.Response]) -> Iterator[dict[str, Any]]:
-        lines = Lines()
-        with closing(self._do(answered(self.server, call, opens=True))) as response, breaks_off():
-            for piece in response.iter_bytes():
-                yield from lines.rows(piece)
-            yield from lines.last()
+
+def _package(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as missing:
+        raise NotSetUp(f"This needs the package {name}: pip install {name}") from missing

@@ -1,14 +1,14 @@
-"""How far work has got, for whoever draws a bar."""
+"""How far work has got."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Advance:
+class Progress:
     """What is being done (*sending*, *importing*, *writing*, *receiving*, *scoring*), and how much of how much.
 
-    Bytes while something is sent, imported or received; rows or items else. `total` is 0 where nobody knows it.
+    Bytes while something is sent, imported or received; rows or items else. `total` is 0 where it is not known.
     """
 
     doing: str
@@ -16,8 +16,4 @@ class Advance:
     total: int
 
 
-Told = Callable[[Advance], object]
-
-
-def nobody(_advance: Advance) -> None:
-    """Hears of progress where no one asked for it."""
+OnProgress = Callable[[Progress], object] | None

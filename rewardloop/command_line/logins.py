@@ -1,14 +1,21 @@
 """The server that one is logged in to: its address and a token, in a file that only its owner can read."""
 
+import getpass
+import ipaddress
 import json
 import os
 import stat
+import sys
+from argparse import Namespace
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+import httpx
+
 from rewardloop.client import Client
-from rewardloop.errors import NotSetUp
-from rewardloop.exchanges import TOKEN, URL, same_place
+from rewardloop.command_line.terminal import BadInput, Terminal
+from rewardloop.connection import TOKEN, URL, same_place
+from rewardloop.errors import NotSetUp, RewardloopError
 
 
 @dataclass(frozen=True)
@@ -75,3 +82,56 @@ def client(url: str = "") -> Client:
     if not url:
         raise NotSetUp("You are not logged in to a server: run rewardloop login URL")
     return Client(url, token)
+
+
+# Verbs ----------------------------------------------------------------------------------------------------
+def login(options: Namespace, terminal: Terminal) -> None:
+    url = options.server or options.url or os.environ.get(URL, "") or _asked("Address of the server: ")
+    Client(url).close()  # refuses what is no address before anybody types a password
+    if _is_readable_on_the_way(url):
+        terminal.note("Warning: without https, everybody on the way can read the password and the token.")
+    if options.with_token:
+        token = getpass.getpass("Token: ") if sys.stdin.isatty() else sys.stdin.readline().strip()
+    else:
+        username = options.username or _asked("Username: ")
+        password = getpass.getpass() if sys.stdin.isatty() else sys.stdin.readline().rstrip("\n")
+        with Client(url) as client:
+            made = client.log_in(username, password, name=options.name, scopes=options.scope, days=options.days)
+        token = made.token
+    with Client(url, token) as client:
+        me = client.me()
+    file = store(Login(client.connection.url, token))
+    terminal.data({"url": client.connection.url, "username": me.username})
+    terminal.say(f"You are logged in to {client.connection.url} as {me.username}. The token is in {file}.")
+
+
+def logout(_options: Namespace, terminal: Terminal) -> None:
+    known = stored()
+    if known is None:
+        terminal.say("You were not logged in.")
+        return
+    forget()
+    try:
+        with Client(known.url, known.token) as client:
+            revoked = client.log_out()
+    except RewardloopError as refused:
+        terminal.note(f"The token is forgotten here, but not revoked: {refused} Revoke it under Settings.")
+        revoked = False
+    terminal.data({"revoked": revoked})
+    terminal.say(f"You are logged out of {known.url}.")
+
+
+def _asked(question: str) -> str:
+    if not sys.stdin.isatty():
+        raise BadInput("Nobody can be asked here: give the address and --username.")
+    return input(question).strip()
+
+
+def _is_readable_on_the_way(url: str) -> bool:
+    parsed = httpx.URL(url)
+    if parsed.scheme == "https" or parsed.host == "localhost":
+        return False
+    try:
+        return not ipaddress.ip_address(parsed.host).is_loopback
+    except ValueError:
+        return True

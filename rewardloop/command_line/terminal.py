@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from rich import progress as bars
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from rewardloop.answers import Answer
 from rewardloop.errors import RewardloopError
-from rewardloop.progress import Advance, Told, nobody
+from rewardloop.progress import OnProgress, Progress
 
 _SEQUENCES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # CSI: colours, the cursor
@@ -60,10 +60,10 @@ class Terminal:
         self._console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else WIDEST, **options)
         self._errors = Console(file=sys.stderr, **options)
 
-    def say(self, text: object = "", *, style: str = "") -> None:
+    def say(self, text: object = "") -> None:
         """Writes a text for people."""
         if not self.as_json:
-            self._console.print(Text(clean(text), style=style))
+            self._console.print(Text(clean(text)))
 
     def note(self, text: object) -> None:
         """Writes a line about the work itself, beside what is its result."""
@@ -93,20 +93,20 @@ class Terminal:
             self.say("There are none.")
 
     @contextmanager
-    def bar(self) -> Iterator[Told]:
-        """Yields what hears of progress: a bar for people at a terminal, nothing for others."""
+    def bar(self) -> Iterator[OnProgress]:
+        """Yields what hears of progress and draws a bar: for people at a terminal only."""
         if self.as_json or not sys.stderr.isatty():
-            yield nobody
+            yield None
             return
-        sizes = TextColumn("{task.fields[count]}")
-        columns = (TextColumn("{task.description}"), BarColumn(), sizes, TimeRemainingColumn())
-        with Progress(*columns, console=self._errors) as drawn:
-            bars: dict[str, Any] = {}
+        sizes = bars.TextColumn("{task.fields[count]}")
+        columns = (bars.TextColumn("{task.description}"), bars.BarColumn(), sizes, bars.TimeRemainingColumn())
+        with bars.Progress(*columns, console=self._errors) as drawn:
+            tasks: dict[str, bars.TaskID] = {}
 
-            def told(advance: Advance) -> None:
-                if advance.doing not in bars:
-                    bars[advance.doing] = drawn.add_task(advance.doing, count="")
-                count = f"{advance.done:,}" + (f" of {advance.total:,}" if advance.total else "")
-                drawn.update(bars[advance.doing], completed=advance.done, total=advance.total or None, count=count)
+            def draw(now: Progress) -> None:
+                if now.doing not in tasks:
+                    tasks[now.doing] = drawn.add_task(now.doing, count="")
+                count = f"{now.done:,}" + (f" of {now.total:,}" if now.total else "")
+                drawn.update(tasks[now.doing], completed=now.done, total=now.total or None, count=count)
 
-            yield told
+            yield draw

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -65,7 +64,7 @@ def _workers_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker listens to each queue, and does what waits whenever a client waits."""
     health = {queue: QueueHealth(1, 0.0) for queue in heartbeats.QUEUES}
     monkeypatch.setattr(heartbeats, "listening", lambda: health)
-    monkeypatch.setattr("rewardloop.client.time", SimpleNamespace(sleep=lambda _seconds: work()))
+    monkeypatch.setattr("rewardloop.connection.sleep", lambda _seconds: work())
 
 
 def work() -> None:
@@ -122,8 +121,7 @@ Run = Callable[..., Done]
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], transport: httpx.WSGITransport) -> Run:
     """Gives a command; `typed` are the lines that somebody types, or that stand on standard input."""
-    for module in ("logins", "login_verbs"):
-        monkeypatch.setattr(f"rewardloop.command_line.{module}.Client", partial(Client, transport=transport))
+    monkeypatch.setattr("rewardloop.command_line.logins.Client", partial(Client, transport=transport))
 
     def given(*words: str, typed: Sequence[str] = ()) -> Done:
         stdin = io.TextIOWrapper(io.BytesIO("".join(f"{line}\n" for line in typed).encode()))
@@ -144,7 +142,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, run: Run) -> Callable[..., Script]
         script = Script(list(answers))
         transport = httpx.MockTransport(script)
         monkeypatch.setattr("rewardloop.command_line.logins.Client", partial(Client, transport=transport))
-        monkeypatch.setattr("rewardloop.client.time", SimpleNamespace(sleep=lambda _seconds: None))
+        monkeypatch.setattr("rewardloop.connection.sleep", lambda _seconds: None)
         monkeypatch.setenv("REWARDLOOP_URL", URL)
         monkeypatch.setenv("REWARDLOOP_TOKEN", "t")
         return script

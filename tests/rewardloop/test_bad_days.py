@@ -1,7 +1,5 @@
 """What the client does when the server is away, overloaded, or not Rewardloop at all."""
 
-from types import SimpleNamespace
-
 import httpx
 import pytest
 
@@ -36,7 +34,7 @@ def me(_request: httpx.Request) -> httpx.Response:
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds that the client has waited; no time passes."""
     waited: list[float] = []
-    monkeypatch.setattr("rewardloop.client.time", SimpleNamespace(sleep=waited.append))
+    monkeypatch.setattr("rewardloop.connection.sleep", waited.append)
     monkeypatch.setattr("random.uniform", lambda _low, _high: 1.0)
     return waited
 
@@ -215,14 +213,14 @@ def test_a_token_with_a_line_feed_is_refused() -> None:
 def test_the_environment_says_where_and_who(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REWARDLOOP_URL", URL)
     monkeypatch.setenv("REWARDLOOP_TOKEN", "ours")
-    assert (Client().server.url, Client().server.token) == (URL, "ours")
-    assert Client(f"{URL}/").server.token == "ours"
-    assert Client("https://other.example").server.token == ""
+    assert (Client().connection.url, Client().connection.token) == (URL, "ours")
+    assert Client(f"{URL}/").connection.token == "ours"
+    assert Client("https://other.example").connection.token == ""
 
 
 # Work --------------------------------------------------------------------------------------------------------
 def test_items_are_scored_in_batches_by_one_model(pauses: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rewardloop.work.MOST_ITEMS", 2)
+    monkeypatch.setattr("rewardloop.scoring.MOST_ITEMS", 2)
     one, two = ({"reward": reward, "scores": {}, "new": 1} for reward in (1.0, 2.0))
     asker, script = client(
         httpx.Response(202, json={"id": 9, "model": 7, "state": "queued", "results": None}),
@@ -246,18 +244,18 @@ def test_waiting_for_a_run_ends_with_it_or_with_ones_patience(pauses: list[float
     states = [httpx.Response(200, json={**RUN, "state": state}) for state in ("queued", "training", "promoted")]
     asker, _ = client(*states)
     heard: list[str] = []
-    assert asker.wait_for_run(3, told=lambda run: heard.append(run.state)).state == "promoted"
+    assert asker.wait_for_run(3, on_progress=lambda run: heard.append(run.state)).state == "promoted"
     assert heard == ["queued", "training", "promoted"]
     asker, _ = client(httpx.Response(200, json=RUN))
     with pytest.raises(TookTooLong):
-        asker.wait_for_run(3, within=0.0)
+        asker.wait_for_run(3, timeout=0.0)
 
 
 def test_without_pandas_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> None:
         raise ImportError(name)
 
-    monkeypatch.setattr("rewardloop.tables.import_module", missing)
+    monkeypatch.setattr("rewardloop.client.import_module", missing)
     asker, _ = client(httpx.Response(200, content=b'{"a": 1}\n'))
     for call, package in ((asker.to_pandas, "pandas"), (asker.to_datasets, "datasets")):
         with pytest.raises(NotSetUp, match=f"pip install {package}"):

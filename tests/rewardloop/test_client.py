@@ -9,7 +9,6 @@ import pytest
 
 from annotator.models import Project, Task
 from rewardloop import (
-    Advance,
     Client,
     Conflict,
     Forbidden,
@@ -17,6 +16,7 @@ from rewardloop import (
     Lease,
     NotFound,
     NothingToRate,
+    Progress,
     Rating,
     Unauthorized,
     WorkFailed,
@@ -47,7 +47,7 @@ def test_a_project_has_what_the_role_may_see(carol: Client, alice: Client) -> No
 
 def test_a_list_is_read_page_by_page(project: Project, carol: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     imported(project, *(task_row(f"t{number}") for number in range(5)))
-    monkeypatch.setattr("rewardloop.calls.PAGE_SIZE", 2)
+    monkeypatch.setattr("rewardloop.connection.PAGE_SIZE", 2)
     tasks = list(carol.tasks("talk", state="open"))
     assert [task.id for task in tasks] == [f"t{number}" for number in range(5)]
     assert tasks[0].responses[0].model == "model-0"
@@ -55,12 +55,12 @@ def test_a_list_is_read_page_by_page(project: Project, carol: Client, monkeypatc
 
 
 def test_rows_are_imported_and_the_refused_ones_listed(carol: Client) -> None:
-    heard: list[Advance] = []
-    done = carol.import_tasks("talk", [task_row("a"), {"bad": 1}, task_row("b")], told=heard.append)
+    heard: list[Progress] = []
+    done = carol.import_tasks("talk", [task_row("a"), {"bad": 1}, task_row("b")], on_progress=heard.append)
     assert (done.created, done.existing, done.rejected, done.dry_run) == (2, 0, 1, False)
     (row,) = done.refused
     assert (row.line, row.field) == (2, "prompt")
-    assert {advance.doing for advance in heard} == {"sending", "importing"}
+    assert {progress.doing for progress in heard} == {"sending", "importing"}
     assert heard[-1].done == heard[-1].total > 0
     assert done.import_id is not None
 
@@ -126,11 +126,11 @@ def test_labels_leave_as_rows_and_as_a_file(project: Project, cast: Cast, carol:
     rows = list(carol.rows("talk", "helpsteer2"))
     assert [(row["prompt"], row["helpfulness"]) for row in rows] == [("One\u2028line", 3)] * 2
     assert next(carol.rows("talk", "helpsteer2", fields=["prompt"])) == {"prompt": "One\u2028line"}
-    heard: list[Advance] = []
-    file = carol.export("talk", tmp_path / "labels.jsonl", layout="helpsteer2", told=heard.append)
+    heard: list[Progress] = []
+    file = carol.export("talk", tmp_path / "labels.jsonl", layout="helpsteer2", on_progress=heard.append)
     assert [json.loads(line) for line in file.read_bytes().split(b"\n") if line] == rows
     assert list(tmp_path.glob("labels*")) == [file]
-    assert heard[-1] == Advance("receiving", file.stat().st_size, file.stat().st_size)
+    assert heard[-1] == Progress("receiving", file.stat().st_size, file.stat().st_size)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -147,8 +147,8 @@ def test_a_release_is_made_and_downloaded(project: Project, cast: Cast, carol: C
     half = archive.stat().st_size // 2
     (tmp_path / "again.tar.part").write_bytes(archive.read_bytes()[:half])
     (tmp_path / "again.tar.part.etag").write_text(f'"{done.archive_sha256}"')
-    heard: list[Advance] = []
-    again = carol.download_release("talk", made.number, to=tmp_path / "again.tar", told=heard.append)
+    heard: list[Progress] = []
+    again = carol.download_release("talk", made.number, to=tmp_path / "again.tar", on_progress=heard.append)
     assert again.read_bytes() == archive.read_bytes()
     assert heard[0].done > half
     carol.delete_release("talk", made.number)

@@ -11,7 +11,7 @@ import pytest
 from django.conf import settings as django_settings
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 
-from rewardloop.command_line.arguments import parser
+from rewardloop.command_line.door import parser
 from tests.builders import make_rubrics, make_user
 from tests.celery_workers import worker
 from tests.web import web

@@ -5,12 +5,11 @@ import hashlib
 import io
 import tarfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import httpx
 import pytest
 
-from rewardloop import Advance, Client, DamagedFile, NotFound, ServerAway, WorkFailed
+from rewardloop import Client, DamagedFile, NotFound, Progress, ServerAway, WorkFailed
 from tests.rewardloop.scripted import URL, Answer, BreaksOff, Script, refusal
 
 CONTENT = bytes(range(256)) * 40
@@ -20,7 +19,6 @@ RELEASE = {"number": 1, "state": "done", "archive_sha256": SHA256}
 
 @pytest.fixture(autouse=True)
 def _no_time_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rewardloop.client.time", SimpleNamespace(sleep=lambda _seconds: None))
     monkeypatch.setattr("rewardloop.downloads.backoff", lambda _tries: 0.0)
 
 
@@ -50,12 +48,12 @@ def lost(request: httpx.Request) -> httpx.Response:
 
 def test_a_download_goes_on_where_it_broke_off(tmp_path: Path) -> None:
     asker, script = client(lost, lost, sent)
-    heard: list[Advance] = []
-    file = asker.download_release("talk", 1, to=tmp_path / "release.tar", told=heard.append)
+    heard: list[Progress] = []
+    file = asker.download_release("talk", 1, to=tmp_path / "release.tar", on_progress=heard.append)
     assert file.read_bytes() == CONTENT
     assert [request.headers.get("Range") for request in script.requests[1:]] == [None, "bytes=999-", "bytes=1998-"]
     assert script.requests[2].headers["If-Range"] == '"one"'
-    assert heard[-1] == Advance("receiving", len(CONTENT), len(CONTENT))
+    assert heard[-1] == Progress("receiving", len(CONTENT), len(CONTENT))
     assert [path.name for path in tmp_path.iterdir()] == ["release.tar"]
 
 

@@ -63,13 +63,13 @@ def test_the_environment_comes_before_the_login(
 
 
 def test_the_token_of_one_server_goes_to_no_other(as_alice: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert logins.client("https://elsewhere.example").server.token == ""
-    assert logins.client(f"{URL}/").server.token != ""
+    assert logins.client("https://elsewhere.example").connection.token == ""
+    assert logins.client(f"{URL}/").connection.token != ""
     monkeypatch.setenv("REWARDLOOP_URL", "https://ours.example")
     monkeypatch.setenv("REWARDLOOP_TOKEN", "ours")
-    assert logins.client().server.token == "ours"
-    assert logins.client("https://elsewhere.example").server.token == ""
-    assert logins.client(URL).server.token not in {"", "ours"}
+    assert logins.client().connection.token == "ours"
+    assert logins.client("https://elsewhere.example").connection.token == ""
+    assert logins.client(URL).connection.token not in {"", "ours"}
 
 
 def test_without_a_login_it_says_how_to_get_one(run: Run) -> None:

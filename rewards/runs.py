@@ -17,6 +17,7 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Coalesce
 from django.utils.translation import gettext as _
 
+import rewards
 from annotator import audit
 from annotator.background import failures, fitness, heartbeats, messages
 from annotator.db.retries import outlasting_outages
@@ -37,7 +38,7 @@ from rewards.run_settings import UnusableConfig, check_config
 _log = logging.getLogger(__name__)
 SURELY_FORGOTTEN_AFTER = timedelta(hours=1)
 """A queued run without a sign for this long is sent again, even if messages wait: they may belong to other runs."""
-LEARNING = Path(__file__).parent / "learning"
+LEARNING = Path(rewards.__file__).with_name("learning")
 
 
 class NothingNew(Refusal):

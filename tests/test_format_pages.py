@@ -12,8 +12,9 @@ from annotator.importing import import_rows
 from annotator.models import Project
 from tests.annotator.segmented import make_segmented_project
 from tests.builders import NOW
+from tests.servers import ROOT
 
-FOLDER = Path(__file__).parents[1] / "docs" / "formats"
+FOLDER = ROOT / "docs" / "formats"
 PAGES = sorted(FOLDER.glob("*.md"))
 LAYOUTS = {
     "argilla": {"argilla"},

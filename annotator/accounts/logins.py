@@ -38,6 +38,7 @@ from annotator.db.statements import Statement
 from annotator.models import LoginFailures, User
 from annotator.refusals import Refusal
 
+SALT = "annotator.accounts.logins"
 COOKIE = "known_browser"
 COOKIE_SECONDS = 180 * 24 * 60 * 60
 ACCOUNT = "account"
@@ -121,7 +122,7 @@ def note_login(request: HttpRequest, response: HttpResponse, user: User) -> None
     response.set_cookie(
         COOKIE,
         # Signed: a browser that could write this itself would escape the limits of its address.
-        signing.dumps([browser or get_random_string(22), remembered[:ACCOUNTS_KNOWN]], salt=__name__),
+        signing.dumps([browser or get_random_string(22), remembered[:ACCOUNTS_KNOWN]], salt=SALT),
         max_age=COOKIE_SECONDS,
         secure=settings.SESSION_COOKIE_SECURE,
         httponly=True,
@@ -151,7 +152,7 @@ class Count:
     def of(cls, *subjects: str, over: str, most: int) -> "Count":
         """Makes the count for an account, an address, a browser, or two of these."""
         # The key is a keyed digest, because some of the names are passwords that were typed into the wrong field.
-        return cls(over, salted_hmac(__name__, json.dumps([over, *subjects]), algorithm="sha256").hexdigest(), most)
+        return cls(over, salted_hmac(SALT, json.dumps([over, *subjects]), algorithm="sha256").hexdigest(), most)
 
 
 @dataclass(frozen=True)
@@ -295,7 +296,7 @@ def _network(address: str) -> str:
 def _known_browser(request: HttpRequest) -> tuple[str, list[str]]:
     """Reads the cookie: the browser's number and the accounts that logged in there; empty if it is not ours."""
     try:
-        browser, accounts = signing.loads(request.COOKIES.get(COOKIE, ""), salt=__name__, max_age=COOKIE_SECONDS)
+        browser, accounts = signing.loads(request.COOKIES.get(COOKIE, ""), salt=SALT, max_age=COOKIE_SECONDS)
     except signing.BadSignature:
         return "", []
     return browser, accounts

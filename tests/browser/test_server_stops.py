@@ -10,7 +10,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from pathlib import Path
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -26,9 +25,9 @@ from tests.browser.conftest import PASSWORD
 from tests.browser.test_annotate import rate_everything
 from tests.browser.test_losses import chosen
 from tests.builders import make_member, make_task, make_user
+from tests.servers import ROOT
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-ROOT = Path(__file__).resolve().parents[2]
 WAIT_MS = 20_000
 WEB = ["-m", "annotator.launch.webserver"]
 

@@ -31,6 +31,7 @@ from tests.conftest import Cast
 from tests.environments import needs_readers, python_with, said_by, trl
 from tests.rewards.learning.conftest import CHAT_TEMPLATE, make_tokenizer
 from tests.rewards.test_model_downloads import stored
+from tests.servers import ROOT
 
 pytestmark = [
     needs_readers,
@@ -188,7 +189,7 @@ def test_a_grpo_step_of_trl_with_our_endpoint_and_with_the_folder(
     reward: Path, backbone: Path, model: RewardModel, endpoint: tuple[str, str], tmp_path: Path
 ) -> None:
     python = trl()
-    page = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
+    page = (ROOT / "docs" / "serving.md").read_text()
     program = page.split("## TRL")[1].split("```python\n")[1].split("```")[0]
     program = program.replace('"model": 7', f'"model": {model.pk}')
     url, token = endpoint
@@ -205,7 +206,7 @@ def test_the_example_of_grpo_takes_steps_against_our_endpoint(
     url, token = endpoint
     words = ["--url", url, "--token", token, "--model", model.pk, "--policy", backbone, "--out", tmp_path / "out"]
     limits = ["--steps", 2, "--answers", 2, "--tokens", 8, "--rate", 1e-2, "--cpu"]
-    program = (Path(__file__).parents[2] / "examples" / "grpo.py").read_text()
+    program = (ROOT / "examples" / "grpo.py").read_text()
     said = json.loads(said_by(trl(), program, *words, *limits, HOME=str(tmp_path)))
     assert (said["steps"], len(set(said["rewards"]))) == (2, 2)
     assert (tmp_path / "out" / "model.safetensors").read_bytes() != (backbone / "model.safetensors").read_bytes()

@@ -28,9 +28,9 @@ from annotator.storage.disk_space import DiskNearlyFull
 from tests.builders import ATTRIBUTES, NOW, json_lines, label_row, make_member, make_project, make_user, task_row
 from tests.celery_workers import wait_for, worker
 from tests.refusals import refusal
+from tests.servers import ROOT
 from tests.shared_data import needs_shared, shared
 
-ROOT = Path(__file__).parents[3]
 State = ImportJob.State
 PAIR = read_mapping({"prompt": "question", "responses": [{"text": "answer_1"}, {"text": "answer_2"}]})
 

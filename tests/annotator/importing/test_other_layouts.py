@@ -5,7 +5,6 @@ import io
 import json
 from collections import Counter
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,9 +19,9 @@ from annotator.models import Annotation, ImportedRater, Label, Project, Response
 from tests.annotator.exporting.test_preferences import preferred
 from tests.builders import ATTRIBUTES, NOW, imported, make_project, task_row
 from tests.conftest import Cast
+from tests.servers import ROOT
 from tests.shared_data import needs_shared, shared
 
-ROOT = Path(__file__).parents[3]
 USER = {"role": "user", "content": "Name a prime."}
 SEVEN, EIGHT = ({"role": "assistant", "content": text} for text in "78")
 LEVELS = dict.fromkeys(ATTRIBUTES, 5)

@@ -13,10 +13,11 @@ from annotator.importing import import_rows
 from annotator.importing.mappings import read_mapping
 from annotator.models import Annotation, Project, Task
 from tests.builders import ATTRIBUTES, NOW, imported, json_lines, make_project, task_row
+from tests.servers import ROOT
 
 TEXTS = {"prompt": "Name a prime.", "response_1": "7"}
 AT = datetime(2021, 3, 4, 5, 6, 7, tzinfo=UTC)
-CASE = Path(__file__).parents[4] / "shared" / "cases" / "label_studio_times.json"
+CASE = ROOT.parent / "shared" / "cases" / "label_studio_times.json"
 
 
 def stars(level: int, *, lacking: str = "", **fields: Any) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import io
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,8 +17,9 @@ from annotator.importing.rows import Rejected, Rules, TaskRow
 from annotator.importing.sources import RawRow, read_rows
 from annotator.models import Annotation, Project, Task
 from tests.builders import ATTRIBUTES, NOW, imported, label_row, task_row
+from tests.servers import ROOT
 
-CASES = Path(__file__).parents[4] / "shared" / "cases"
+CASES = ROOT.parent / "shared" / "cases"
 USER = {"role": "user", "content": "Name a prime."}
 SEVEN, EIGHT = ({"role": "assistant", "content": text} for text in "78")
 PAIR = {"prompt": "Name a prime.", "response_a": "7", "response_b": "8"}

@@ -2,7 +2,6 @@
 
 import re
 from datetime import UTC, date, datetime
-from pathlib import Path
 
 import pytest
 from django.template import Context, Template
@@ -14,8 +13,9 @@ from django.utils.translation import override
 from annotator.models import Project
 from tests.builders import make_task, rate
 from tests.conftest import Cast
+from tests.servers import ROOT
 
-TEMPLATES = Path(__file__).parents[3] / "templates"
+TEMPLATES = ROOT / "templates"
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 NAMED = {"DATE_FORMAT", "SHORT_DATE_FORMAT", "TIME_FORMAT", "DATETIME_FORMAT", "SHORT_DATETIME_FORMAT"}
 FOR_MACHINES_AND_CHARTS = {"c", "U.u", "j"}

@@ -23,8 +23,8 @@ from rewards.learning.packing import Packed
 from rewards.learning.score import load
 from rewards.learning.train import train
 from tests.rewards.learning.builders import make_response, make_row, make_run, make_snapshot, read_events, read_json
+from tests.servers import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 QUICK: dict[str, Any] = {"epochs": 2, "patience": 3, "learning_rate": 1e-3}
 
 

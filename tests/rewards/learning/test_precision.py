@@ -21,8 +21,8 @@ from rewards.learning.precision import difference, has_bf16, trains_in_half, wit
 from rewards.learning.score import load
 from rewards.learning.train import train
 from tests.rewards.learning.builders import make_run, read_json
+from tests.servers import ROOT
 
-ROOT = Path(__file__).parents[3]
 ITEMS = [Item(str(n), (Turn("user", "question? " * (n % 5)),), "ok no " * (1 + n % 11)) for n in range(40)]
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.servers import ROOT
+
 TIMES = 4
 # Forked from one parent: importing torch a hundred times would take minutes.
 PAIRS = """

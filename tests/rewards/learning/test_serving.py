@@ -12,8 +12,9 @@ from rewards.learning.data import Item, Turn
 from rewards.learning.score import load
 from rewards.learning.train import train
 from tests.rewards.learning.builders import make_run
+from tests.servers import ROOT
 
-PAGE = Path(__file__).parents[3] / "docs" / "serving.md"
+PAGE = ROOT / "docs" / "serving.md"
 
 
 def test_plain_transformers_gives_our_reward(decoder_directory: Path, tmp_path: Path) -> None:

@@ -31,8 +31,8 @@ from rewards.learning.model_loading import load_backbone
 from rewards.learning.tensor_files import Stored, stored_in, write_shards, write_tensors
 from rewards.learning.train import train
 from tests.rewards.learning.builders import make_run, read_json, write_jsonl
+from tests.servers import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 CPU = torch.device("cpu")
 ITEMS = [Item(str(n), (Turn("user", "q" * n),), "answer " * n) for n in (1, 3, 2)]
 THIRDS = """

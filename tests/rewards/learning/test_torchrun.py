@@ -18,8 +18,8 @@ from rewards.learning.config import BadConfig
 from rewards.learning.torchrun import hosts, meeting_point, wanted
 from rewards.learning.train import train
 from tests.rewards.learning.builders import make_run, read_json
+from tests.servers import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 VARIABLES = ("NNODES", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT", "RDZV_ENDPOINT")
 
 

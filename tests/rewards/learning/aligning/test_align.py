@@ -26,8 +26,8 @@ from rewards.learning.data import LeakedPrompt
 from rewards.learning.finetune import Diverged, OutOfMemory
 from tests.rewards.learning.aligning.builders import make_alignment, make_judged_row, make_judged_rows
 from tests.rewards.learning.builders import read_events, read_json, write_jsonl
+from tests.servers import ROOT
 
-ROOT = Path(__file__).resolve().parents[4]
 Metrics = dict[str, Any]
 
 

@@ -14,6 +14,7 @@ from rewards.learning.config import parse_config
 from rewards.learning.data import BadRow
 from tests.rewards.learning.aligning.builders import make_judged_row, make_judged_rows
 from tests.rewards.learning.builders import write_jsonl
+from tests.servers import ROOT
 
 GOOD = make_judged_row(0, [True, False], [False, False], attributes={"helpfulness": 3})
 
@@ -37,7 +38,7 @@ def test_a_row_is_read_with_its_segments(tmp_path: Path) -> None:
 
 
 def test_the_documentation_s_own_example_is_accepted(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[4] / "docs" / "aligning.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "aligning.md").read_text(encoding="utf-8")
     config, row = (json.loads(block.split("```")[0]) for block in page.split("```json\n")[1:3])
     weights = parse_config(AlignConfig, config).aspect_weights
     assert [len(r.chosen.segments) for r in read(tmp_path, row, aspect_weights=weights)] == [2]

@@ -69,7 +69,7 @@ def conversation_of(prompt: str) -> Turns:
     if turns := _instructions(prompt):
         return turns
     if re.match(r"\s*(Human|User): ", prompt) and prompt.rstrip().endswith("\nAssistant:"):
-        return _named(prompt)
+        return [_turn(opening[1], rest.strip()) for opening, rest in _parts(_NAMED, prompt)]
     opening = _OPENING.match(prompt)
     return [_turn("user", prompt[opening.end() :] if opening else prompt)]
 
@@ -121,10 +121,6 @@ def _asked_and_answered(text: str) -> Iterator[tuple[str, str]]:
         start = text.find(_ASKS, after)
         closed = start >= 0 and text.find(_ANSWERS, start) >= 0
         yield asked, text[after : start if closed else None]
-
-
-def _named(text: str) -> Turns:
-    return [_turn(opening[1], rest.strip()) for opening, rest in _parts(_NAMED, text)]
 
 
 def _parts(opens: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], str]]:

@@ -178,8 +178,11 @@ def values_of(metrics: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterato
     A calibration has no level of its own: its measures belong to what it calibrates.
     """
     for key, value in metrics.items():
-        if key in BETTER and (value is None or _is_number(value)):
-            yield _value(metrics, path, key)
+        if key in BETTER and (value is None or (isinstance(value, int | float) and not isinstance(value, bool))):
+            low, high = (metrics.get("intervals") or {}).get(key) or (None, None)
+            n = metrics.get("pairs", metrics.get("labels", metrics.get("n")))
+            reason = str(metrics.get("reason", "")) if value is None else ""
+            yield Value(path, key, value, low, high, n, reason)
         elif isinstance(value, Mapping) and key != "intervals":
             yield from values_of(value, path if key == "calibration" else (*path, key))
 
@@ -223,13 +226,6 @@ COLUMNS = (
 )
 
 
-def _value(metrics: Mapping[str, Any], path: tuple[str, ...], measure: str) -> Value:
-    low, high = (metrics.get("intervals") or {}).get(measure) or (None, None)
-    n = metrics.get("pairs", metrics.get("labels", metrics.get("n")))
-    reason = str(metrics.get("reason", "")) if metrics[measure] is None else ""
-    return Value(path, measure, metrics[measure], low, high, n, reason)
-
-
 def _line(key: tuple[tuple[str, ...], str], values: Sequence[Value | None]) -> Line:
     path, measure = key
     side = None if path[:1] == (HUMAN,) else BETTER[measure]
@@ -244,7 +240,3 @@ def _line(key: tuple[tuple[str, ...], str], values: Sequence[Value | None]) -> L
         for measured, value in zip(values, rounded, strict=True)
     ]
     return Line(path, measure, cells)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -101,7 +101,17 @@ def measured(model: RewardModel, data: str, *, folder: Path, beat: Callable[[], 
     Raises:
         Refusal: the data cannot be read, the model cannot be loaded, or it took longer than RUN_HOURS.
     """
-    (folder / "config.json").write_text(json.dumps(_config(model, data)))
+    config = {
+        "model": str(model.directory()),
+        "data": data if data.startswith(HUB) else str(Path(data).resolve()),
+        # With as many processes as its training: a model of which each held a part may fit into no single one.
+        "processes": model.run.config.get("processes", 0),
+    }
+    snapshot = model.run.snapshot
+    train = snapshot.directory() / "train.jsonl" if snapshot else None
+    (folder / "config.json").write_text(
+        json.dumps(config | {"train": str(train)} if train and train.is_file() else config)
+    )
     with (folder / "errors.txt").open("wb") as errors:
         process = subprocess.Popen(
             command("evaluate", folder),
@@ -138,16 +148,3 @@ def _wait(process: "subprocess.Popen[bytes]", beat: Callable[[], None]) -> None:
         "higher RUN_HOURS.",
         code="evaluation_failed",
     )
-
-
-def _config(model: RewardModel, data: str) -> dict[str, Any]:
-    """Returns the configuration, with the file of the model's train rows where it exists: they must not judge it."""
-    config = {
-        "model": str(model.directory()),
-        "data": data if data.startswith(HUB) else str(Path(data).resolve()),
-        # With as many processes as its training: a model of which each held a part may fit into no single one.
-        "processes": model.run.config.get("processes", 0),
-    }
-    snapshot = model.run.snapshot
-    train = snapshot.directory() / "train.jsonl" if snapshot else None
-    return config | {"train": str(train)} if train and train.is_file() else config

@@ -47,7 +47,12 @@ def request(model: RewardModel, file: IO[bytes], *, file_name: str, name: str, b
     heartbeats.require("train")
     artifacts.require_ours()
     disk_space.require_room()
-    _require_usable(model)
+    if model.is_erased():
+        text = _("The files of version %(version)s were erased, because it learnt from erased texts.")
+        raise Refusal(text % {"version": model.version}, code="model_erased")
+    if EvaluationJob.objects.active().filter(reward_model__project=model.project_id).count() >= MOST_WAITING:
+        text = _("%(number)s evaluations are under way or waiting. Wait for them, or remove some.")
+        raise Refusal(text % {"number": MOST_WAITING}, code="too_many_jobs")
     file_name = get_valid_filename(Path(file_name).name[-100:] or "rows")
     name = (name or evaluation.name_of(file_name))[: evaluation.LONGEST_NAME]
     with transaction.atomic():
@@ -56,27 +61,14 @@ def request(model: RewardModel, file: IO[bytes], *, file_name: str, name: str, b
     # After the row is there: the sweep removes folders without one.
     with ExitStack() as undone:
         undone.callback(_remove, job)
-        _keep(file, job)
+        job.directory().mkdir(parents=True)
+        with (job.directory() / job.file_name).open("xb") as kept:
+            shutil.copyfileobj(file, kept, _CHUNK)
+            if not kept.tell():
+                raise Refusal(_("The file is empty."), code="empty_file", status=400)
         undone.pop_all()
     messages.send("rewards.tasks.evaluate", [job.pk])
     return job
-
-
-def _require_usable(model: RewardModel) -> None:
-    if model.is_erased():
-        text = _("The files of version %(version)s were erased, because it learnt from erased texts.")
-        raise Refusal(text % {"version": model.version}, code="model_erased")
-    if EvaluationJob.objects.active().filter(reward_model__project=model.project_id).count() >= MOST_WAITING:
-        text = _("%(number)s evaluations are under way or waiting. Wait for them, or remove some.")
-        raise Refusal(text % {"number": MOST_WAITING}, code="too_many_jobs")
-
-
-def _keep(file: IO[bytes], job: EvaluationJob) -> None:
-    job.directory().mkdir(parents=True)
-    with (job.directory() / job.file_name).open("xb") as kept:
-        shutil.copyfileobj(file, kept, _CHUNK)
-        if not kept.tell():
-            raise Refusal(_("The file is empty."), code="empty_file", status=400)
 
 
 @transaction.atomic

@@ -76,12 +76,12 @@ def _miss(response: Response, values: Mapping[str, Sequence[float]], attributes:
     excerpt = words if len(words) <= EXCERPT else words[:EXCERPT] + "…"
     # Scores count from 0 in the files and from 1 on the pages. Predictions may leave the scale, where nobody is.
     shown = [
-        (attribute.shown_name, _on_scale(values[attribute.key][0] + 1, attribute), values[attribute.key][1] + 1)
+        (
+            attribute.shown_name,
+            min(max(values[attribute.key][0] + 1, 1.0), float(len(attribute.levels))),
+            values[attribute.key][1] + 1,
+        )
         for attribute in attributes
         if attribute.key in values
     ]
     return Miss(response.task, response, excerpt, shown)
-
-
-def _on_scale(value: float, attribute: Attribute) -> float:
-    return min(max(value, 1.0), float(len(attribute.levels)))

@@ -245,7 +245,12 @@ def fit(pairs: Pairs, *, models: int, by_length: bool = False) -> Fit:
     rate (Dubois et al. 2024, arXiv 2404.04475, section 3): tanh of the difference of the lengths over its standard
     deviation. Their term for how hard a prompt is needs one fixed rival, so it is left out.
     """
-    design = _design(pairs, models=models, by_length=by_length)  # [pairs, weights]
+    rows = np.arange(len(pairs))
+    design = np.zeros((len(pairs), models + by_length))  # [pairs, weights]
+    design[rows, pairs.first] = 1.0
+    design[rows, pairs.second] = -1.0
+    if by_length:
+        design[:, -1] = length_term(pairs.longer)
     precision = np.eye(design.shape[1]) / PRIOR
     weights = np.zeros(design.shape[1])
     for _step in range(STEPS):
@@ -265,16 +270,6 @@ def fit(pairs: Pairs, *, models: int, by_length: bool = False) -> Fit:
     np.add.at(by_prompt, pairs.prompts, design * (pairs.outcome - expected)[:, None])
     inverse = np.linalg.inv(curvature)
     return Fit(weights, inverse @ (by_prompt.T @ by_prompt) @ inverse, models, len(pairs), prompts)
-
-
-def _design(pairs: Pairs, *, models: int, by_length: bool) -> Floats:
-    rows = np.arange(len(pairs))
-    design = np.zeros((len(pairs), models + by_length))
-    design[rows, pairs.first] = 1.0
-    design[rows, pairs.second] = -1.0
-    if by_length:
-        design[:, -1] = length_term(pairs.longer)
-    return design
 
 
 def length_term(longer: Floats) -> Floats:

@@ -32,16 +32,6 @@ def news_since(last: TrainingRun | None, project: Project) -> News:
     labels = Label.objects.in_force().for_project(project.pk)
     if last:
         labels = labels.filter(made_at__gt=last.created_at)
-    return News(labels.count(), _preferences(last, project))
-
-
-def unchanged_since(project: Project) -> int | None:
-    """Returns the newest version if nothing could be learnt now that it has not learnt."""
-    newest = project.reward_models.select_related("run").defer("manifest").order_by("-version").first()
-    return newest.version if newest and not news_since(newest.run, project).total else None
-
-
-def _preferences(last: TrainingRun | None, project: Project) -> int:
     tasks = compared_alone(project.tasks.all())
     if last:
         # An imported preference has no time of its own, and a later import may add one to a task that was here before.
@@ -49,4 +39,10 @@ def _preferences(last: TrainingRun | None, project: Project) -> int:
         imported = ~Exists(in_snapshot) if last.snapshot_id else Q(created_at__gt=last.created_at)
         agreed = AGREED & Q(consensus__computed_at__gt=last.created_at)
         tasks = tasks.filter(imported | agreed)
-    return tasks.count()
+    return News(labels.count(), tasks.count())
+
+
+def unchanged_since(project: Project) -> int | None:
+    """Returns the newest version if nothing could be learnt now that it has not learnt."""
+    newest = project.reward_models.select_related("run").defer("manifest").order_by("-version").first()
+    return newest.version if newest and not news_since(newest.run, project).total else None

@@ -111,6 +111,7 @@ def decide(
     gain = _gain(candidate, rival, measure=measure, look=look)
     length = _gain(candidate, longer, measure=PAIRS) if longer and candidate.compared else None
     promote, reason = _ruled(gain, candidate, champion, measure=measure, length=length)
+    errors, counts = (rival.wrong, rival.compared) if measure == PAIRS else (rival.squared_errors, rival.labels)
     return Verdict(
         promote,
         reason,
@@ -124,17 +125,10 @@ def decide(
         look,
         gain.confidence,
         length.mean if length else None,
-        _mean_error(rival, measure=measure),
+        sum(errors.values()) / sum(counts.values()) if counts else None,
         labels=candidate.rated,
         pairs=candidate.pairs,
     )
-
-
-def _mean_error(measured: HeldOut, *, measure: str) -> float | None:
-    errors, counts = (
-        (measured.wrong, measured.compared) if measure == PAIRS else (measured.squared_errors, measured.labels)
-    )
-    return sum(errors.values()) / sum(counts.values()) if counts else None
 
 
 def _gain(candidate: HeldOut, rival: HeldOut, *, measure: str, look: int = 1) -> Gain:

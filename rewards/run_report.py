@@ -345,7 +345,9 @@ def side_by_side(
     accuracies = Line(_("in the right order"), [predictor.accuracy() for predictor in predictors])
     one_rater = [Line(key, [predictor.of_one_rater(key) for predictor in predictors]) for key in attributes]
     every = [*by_attribute, (_("RMSE against one rater at a time"), one_rater), (_pairs(metrics), [accuracies])]
-    groups = [(title, _known(lines)) for title, lines in every]
+    groups = [
+        (title, [line for line in lines if any(value is not None for value in line.values)]) for title, lines in every
+    ]
     kept = [(title, lines) for title, lines in groups if lines]
     return SideBySide([predictor.title for predictor in predictors], kept) if kept else None
 
@@ -381,7 +383,3 @@ def _pairs(metrics: Mapping[str, Any]) -> str:
         return ""
     text = _("%(pairs)s pairs (of which the longer response is right in %(share)s)")
     return text % {"pairs": number(pairwise["pairs"], 0), "share": number(pairwise["longer_wins"], 3)}
-
-
-def _known(lines: Sequence[Line]) -> list[Line]:
-    return [line for line in lines if any(value is not None for value in line.values)]

@@ -30,12 +30,11 @@ class UnusableConfig(Refusal):
 def in_readers_language(bad: BadConfig) -> str:
     """Returns what the learning core, which knows of no languages, says against a setting."""
     return _(bad.fault) % {
-        name: value if isinstance(value, str) else _number(value) for name, value in bad.params.items()
+        name: value
+        if isinstance(value, str)
+        else str(number_format(int(value) if value == int(value) else value, force_grouping=True))
+        for name, value in bad.params.items()
     }
-
-
-def _number(value: float) -> str:
-    return str(number_format(int(value) if value == int(value) else value, force_grouping=True))
 
 
 def settled(project: Project, asked: dict[str, Any]) -> dict[str, Any]:

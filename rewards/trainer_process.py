@@ -179,7 +179,8 @@ def _tail(log: Path, start: int) -> str:
 
 
 def _last_word(code: int, tail: str, folder: Path) -> str:
-    if _is_full(folder, tail):
+    # The free space is asked as well: on a full disk the trainer cannot even write why it failed.
+    if any(words in tail for words in FULL_SAYS) or shutil.disk_usage(folder).free < FULL_BELOW_BYTES:
         return f"The disk is full. There is no room for the run's files under {settings.ARTIFACTS}."
     if code == -signal.SIGKILL:
         return "The trainer was killed (signal 9), perhaps because memory ran out. Try a smaller batch_tokens."
@@ -191,11 +192,6 @@ def _last_word(code: int, tail: str, folder: Path) -> str:
     if code == REFUSED and words:
         return f"The trainer refused: {words[-1]}."
     return f"The trainer ended with code {code}: {words[-1] if words else 'it printed nothing'}"
-
-
-def _is_full(folder: Path, tail: str) -> bool:
-    # The free space is asked as well: on a full disk the trainer cannot even write why it failed.
-    return any(words in tail for words in FULL_SAYS) or shutil.disk_usage(folder).free < FULL_BELOW_BYTES
 
 
 def hours_allowed(config: dict[str, Any]) -> float:

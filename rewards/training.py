@@ -32,30 +32,21 @@ def carry_out(run: TrainingRun) -> RewardModel | None:
         PutDown: the worker is being stopped, or the trainer was killed; the run goes on later.
     """
     with run_steps.full_disk_named():
-        return _from_snapshot_to_verdict(run)
-
-
-def _from_snapshot_to_verdict(run: TrainingRun) -> RewardModel | None:
-    run_steps.check_files(run)
-    snapshot = run.snapshot or run_steps.new_snapshot(run, refuse_repetition=runs.refuse_repetition)
-    owned_runs.write(run, snapshot=snapshot, state=RunState.TRAINING, code_version=runs.code_version())
-    folder = _prepared(run, snapshot)
-    supervise(run, "train", folder)
-    owned_runs.write(run, state=RunState.EVALUATING, heartbeat_at=database_now())
-    metrics = json.loads((folder / "metrics.json").read_text())
-    metrics["largest_errors"] = _largest_errors(run, snapshot)
-    champion = _comparable(run_steps.champion_of(run.project), _manifest(run))
-    verdict = _judge(run, snapshot, champion, metrics)
-    owned_runs.write(run, state=RunState.AWAITING_PROMOTION, metrics=metrics, verdict=verdict.as_json())
-    return _register(run, snapshot, champion, verdict)
-
-
-def _prepared(run: TrainingRun, snapshot: Snapshot) -> Path:
-    folder = run.directory()
-    folder.mkdir(parents=True, exist_ok=True)
-    config = run_settings.for_trainer(run.config, snapshot=str(snapshot.directory()))
-    (folder / "config.json").write_text(json.dumps(config, indent=2))
-    return folder
+        run_steps.check_files(run)
+        snapshot = run.snapshot or run_steps.new_snapshot(run, refuse_repetition=runs.refuse_repetition)
+        owned_runs.write(run, snapshot=snapshot, state=RunState.TRAINING, code_version=runs.code_version())
+        folder = run.directory()
+        folder.mkdir(parents=True, exist_ok=True)
+        config = run_settings.for_trainer(run.config, snapshot=str(snapshot.directory()))
+        (folder / "config.json").write_text(json.dumps(config, indent=2))
+        supervise(run, "train", folder)
+        owned_runs.write(run, state=RunState.EVALUATING, heartbeat_at=database_now())
+        metrics = json.loads((folder / "metrics.json").read_text())
+        metrics["largest_errors"] = _largest_errors(run, snapshot)
+        champion = _comparable(run_steps.champion_of(run.project), _manifest(run))
+        verdict = _judge(run, snapshot, champion, metrics)
+        owned_runs.write(run, state=RunState.AWAITING_PROMOTION, metrics=metrics, verdict=verdict.as_json())
+        return _register(run, snapshot, champion, verdict)
 
 
 def _largest_errors(run: TrainingRun, snapshot: Snapshot) -> list[dict[str, Any]]:

@@ -225,19 +225,15 @@ def _whole_annotations(portions: Iterable[Given]) -> Iterator[Given]:
     kept: Given | None = None
     for rows in portions:
         if kept is not None:
-            rows = _joined([kept, rows])
+            names = [field.name for field in fields(Given) if field.name != "attributes"]
+            arrays = {name: np.concatenate([getattr(part, name) for part in (kept, rows)]) for name in names}
+            rows = Given(kept.attributes, **arrays)
         begin = int(np.searchsorted(rows.annotation, rows.annotation[-1])) if len(rows.annotation) else 0
         kept = rows.part(slice(begin, None))
         if begin:
             yield rows.part(slice(begin))
     if kept is not None and len(kept.annotation):
         yield kept
-
-
-def _joined(parts: list[Given]) -> Given:
-    names = [field.name for field in fields(Given) if field.name != "attributes"]
-    arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-    return Given(parts[0].attributes, **arrays)
 
 
 # What is unlikely ------------------------------------------------------------------------------------------
@@ -251,7 +247,17 @@ def most_unlikely(portions: Portions, *, percent: float) -> Iterator[Unlikely]:
     far from it, and for the scores of those.
     """
     usual = _usual(portions())
-    chosen = _furthest(portions(), usual, percent=percent)
+    # The mean square over all deviations is 1, so few reach FEWEST_DEVIATIONS, and the candidates fit into memory.
+    number, ids, far = 0, [np.empty(0, np.int64)], [np.empty(0)]
+    for rows in portions():
+        begins = _begins(rows.annotation)
+        overall = _overall(_deviations(rows, usual), begins)
+        number += int(np.isfinite(overall).sum())
+        candidates = np.flatnonzero(overall >= FEWEST_DEVIATIONS)
+        ids.append(rows.annotation[begins[candidates]])
+        far.append(overall[candidates])
+    order = np.argsort(-np.concatenate(far), kind="stable")[: round(number * percent / 100)]
+    chosen = np.sort(np.concatenate(ids)[order])
     parts = [rows.part(np.isin(rows.annotation, chosen)) for rows in portions()] if len(chosen) else []
     return _with_evidence(parts, usual)
 
@@ -309,23 +315,6 @@ def _overall(deviations: Array, begins: Array) -> Array:
     counts = np.add.reduceat(known.sum(axis=1), begins)
     means: Array = np.divide(squares, counts, out=np.full(len(begins), np.nan), where=counts > 0)
     return np.asarray(np.sqrt(means))
-
-
-def _furthest(portions: Iterable[Given], usual: Usual, *, percent: float) -> Array:
-    """Returns the sorted ids of the annotations that are furthest off.
-
-    The mean square over all deviations is 1, so few reach FEWEST_DEVIATIONS, and the candidates fit into memory.
-    """
-    number, ids, far = 0, [np.empty(0, np.int64)], [np.empty(0)]
-    for rows in portions:
-        begins = _begins(rows.annotation)
-        overall = _overall(_deviations(rows, usual), begins)
-        number += int(np.isfinite(overall).sum())
-        candidates = np.flatnonzero(overall >= FEWEST_DEVIATIONS)
-        ids.append(rows.annotation[begins[candidates]])
-        far.append(overall[candidates])
-    order = np.argsort(-np.concatenate(far), kind="stable")[: round(number * percent / 100)]
-    return np.sort(np.concatenate(ids)[order])
 
 
 def _unlikely(rows: Given, deviations: Array, overall: float) -> Unlikely:

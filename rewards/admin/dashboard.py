@@ -1,6 +1,6 @@
 """The admin's opening page: the installation, and how far each of the projects is that the user manages."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +37,23 @@ class Standing:
 def context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """Adds what the opening page shows to its context; the theme calls it for the admin's index."""
     managed = Project.objects.managed_by(user_of(request)).standing().select_related("rubric", "figures")
-    context["projects"] = _standings(list(managed.order_by(F("archived_at").desc(nulls_first=True), "-pk")))
+    projects = list(managed.order_by(F("archived_at").desc(nulls_first=True), "-pk"))
+    champions = RewardModel.objects.filter(project__in=projects, is_champion=True).select_related("run", "project")
+    runs = TrainingRun.objects.of_rewards().filter(project__in=projects).defer("metrics", "losses", "log", "config")
+    leased = Assignment.objects.leased().filter(task__project__in=projects).order_by().values_list("task__project")
+    champion_of = {model.project_id: model for model in champions}
+    figures.add_progress(projects, now=database_now())
+    run_of = {run.project_id: run for run in runs.order_by("project_id", "-pk").distinct("project_id")}
+    at_work = dict(leased.annotate(number=Count("annotator", distinct=True)))
+    context["projects"] = [
+        Standing(
+            project=project,
+            at_work=at_work.get(project.pk, 0),
+            champion=champion_of.get(project.pk),
+            run=run_of.get(project.pk),
+        )
+        for project in projects
+    ]
     context["health"] = health = readiness()
     of_all = None
     if user_of(request).is_superuser:
@@ -51,26 +67,6 @@ def failures_seen_by(user: User) -> QuerySet[BackgroundFailure]:
     """Returns the failures in the projects that the user manages; administrators see all, the installation's too."""
     failures = BackgroundFailure.objects.select_related("project").order_by("-last_at")
     return failures if user.is_superuser else failures.filter(project__in=Project.objects.managed_by(user))
-
-
-def _standings(projects: Sequence[Any]) -> list[Standing]:
-    """Returns how far each of the projects is, by a query for all of them of each kind."""
-    champions = RewardModel.objects.filter(project__in=projects, is_champion=True).select_related("run", "project")
-    runs = TrainingRun.objects.of_rewards().filter(project__in=projects).defer("metrics", "losses", "log", "config")
-    leased = Assignment.objects.leased().filter(task__project__in=projects).order_by().values_list("task__project")
-    champion_of = {model.project_id: model for model in champions}
-    figures.add_progress(projects, now=database_now())
-    run_of = {run.project_id: run for run in runs.order_by("project_id", "-pk").distinct("project_id")}
-    at_work = dict(leased.annotate(number=Count("annotator", distinct=True)))
-    return [
-        Standing(
-            project=project,
-            at_work=at_work.get(project.pk, 0),
-            champion=champion_of.get(project.pk),
-            run=run_of.get(project.pk),
-        )
-        for project in projects
-    ]
 
 
 def mark(request: HttpRequest) -> str:
@@ -98,26 +94,6 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         for project in newest[:PROJECTS_IN_SIDEBAR]
     ]
     of_all = [_of_administrators()] if user.is_superuser else []
-    return [_group("", map(_entry, places_of(user))), *of_projects, *_rows(), *of_all]
-
-
-def _link(title: str, icon: str, name: str) -> dict[str, Any]:
-    return {"title": title, "icon": icon, "link": reverse_lazy(name)}
-
-
-def _of_administrators() -> dict[str, Any]:
-    """Returns the links to what concerns the installation as a whole."""
-    links = [
-        _link(_("Accounts"), "manage_accounts", "admin:annotator_user_changelist"),
-        _link(_("Tokens"), "key", "admin:annotator_token_changelist"),
-        _link(_("Invitations"), "mail", "admin:annotator_invitation_changelist"),
-        _link(_("Webhooks"), "webhook", "admin:annotator_webhook_changelist"),
-    ]
-    return _group(_("Installation"), links)
-
-
-def _rows() -> list[dict[str, Any]]:
-    """Returns the links to the admin's lists, in the order of the loop."""
     people = [
         _link(_("Projects"), "folder", "admin:annotator_project_changelist"),
         _link(_("Tasks"), "list_alt", "admin:annotator_task_changelist"),
@@ -134,7 +110,28 @@ def _rows() -> list[dict[str, Any]]:
         _link(_("Policies"), "forum", "admin:rewards_policy_changelist"),
         _link(_("Scores"), "leaderboard", "admin:rewards_score_changelist"),
     ]
-    return [_group(_("Rating work"), people), _group(_("Reward models"), models)]
+    return [
+        _group("", map(_entry, places_of(user))),
+        *of_projects,
+        _group(_("Rating work"), people),
+        _group(_("Reward models"), models),
+        *of_all,
+    ]
+
+
+def _link(title: str, icon: str, name: str) -> dict[str, Any]:
+    return {"title": title, "icon": icon, "link": reverse_lazy(name)}
+
+
+def _of_administrators() -> dict[str, Any]:
+    """Returns the links to what concerns the installation as a whole."""
+    links = [
+        _link(_("Accounts"), "manage_accounts", "admin:annotator_user_changelist"),
+        _link(_("Tokens"), "key", "admin:annotator_token_changelist"),
+        _link(_("Invitations"), "mail", "admin:annotator_invitation_changelist"),
+        _link(_("Webhooks"), "webhook", "admin:annotator_webhook_changelist"),
+    ]
+    return _group(_("Installation"), links)
 
 
 def _group(title: str, items: Iterable[dict[str, Any]]) -> dict[str, Any]:

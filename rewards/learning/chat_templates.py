@@ -119,7 +119,8 @@ def _rendered(tokenizer: Any, template: str, turns: Sequence[Turn]) -> str:
             text = _of_messages(tokenizer, template, messages)
         except (TemplateError, TypeError):
             text = ""  # it wants other calls: only one at once, or ids of another form
-        if all(name and name in text for name in _called(messages)):
+        called = [call["function"]["name"] for message in messages for call in message.get(TOOL_CALLS, ())]
+        if all(name and name in text for name in called):
             return text
     return _of_messages(tokenizer, template, [{"role": turn.role, "content": turn.content} for turn in turns])
 
@@ -136,10 +137,6 @@ def messages_of(turns: Sequence[Turn]) -> list[dict[str, Any]]:
             else:
                 messages.append(message)
     return messages
-
-
-def _called(messages: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [call["function"]["name"] for message in messages for call in message.get(TOOL_CALLS, ())]
 
 
 def _of_messages(tokenizer: Any, template: str, messages: list[dict[str, Any]]) -> str:

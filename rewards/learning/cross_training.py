@@ -31,7 +31,7 @@ from rewards.learning.pairs import in_order
 from rewards.learning.progress import Progress
 from rewards.learning.segment_baseline import segment_count, set_fitted_head
 from rewards.learning.sharding import layers_of
-from rewards.learning.splits import Part, Parts, without_prompts
+from rewards.learning.splits import Parts, without_prompts
 
 SHARES = (0.25, 0.5, 1.0)
 """The parts of a fold's prompts that the learning curve is drawn through."""
@@ -157,11 +157,6 @@ def _answered(baseline: Baseline, rows: NDArray[np.bool_], measure: str) -> int:
     return int(np.isfinite(baseline.labels()[rows]).any(axis=1).sum())
 
 
-def _is_learnable(fit: Part) -> bool:
-    labelled = np.isfinite(fit.rows.answers.labels).any(axis=0)
-    return bool(labelled.all() or (not labelled.any() and len(fit.rows.answers.pairs)))
-
-
 def _predicted(
     trainings: Trainings, name: str, away: set[str], held: NDArray[np.bool_], parts: Parts, baseline: Baseline
 ) -> Floats | None:
@@ -171,7 +166,8 @@ def _predicted(
     attribute without labels.
     """
     fit, dev = (without_prompts(part, away) for part in parts.train())
-    if not _is_learnable(fit):
+    labelled = np.isfinite(fit.rows.answers.labels).any(axis=0)
+    if not (labelled.all() or (not labelled.any() and len(fit.rows.answers.pairs))):
         return None
     stored = trainings.folder / f"{name}.npy"
     if distributed.from_first(stored.is_file):

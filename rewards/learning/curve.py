@@ -145,11 +145,21 @@ def learning_curve(
     alphas: the penalties to choose from; blocks: the columns of each block of the features. `measure` says what the
     error is: the RMSE over all labels, or the share of pairs in the wrong order where nothing is rated.
     """
-    material = _material(rows, blocks, seed)
+    pairs = np.asarray(rows.pairs, dtype=np.int64).reshape(-1, 2)
+    depths = [examples_of(depth, rows.targets, rows.prompts, pairs, rows.weights) for depth in rows.features]
+    groups = np.unique(np.asarray(depths[0].prompts), return_inverse=True)[1]
+    features = [_directions(scaling_of(depth.features, blocks).apply(depth.features), seed) for depth in depths]
+    compared = only_compared(rows.targets, pairs)
+    material = _Material(
+        features, depths[0].targets, groups, np.asarray(rows.weights, dtype=np.float64), pairs, compared
+    )
     prompts = int(material.groups.max()) + 1 if len(material.groups) else 0
     if prompts < FEWEST_PROMPTS or not np.isfinite(material.targets).any(axis=0).all():
         return None
-    sizes = _sizes(prompts - -(-prompts // FOLDS))
+    # Each size is half of the next, up to the most that a fold leaves.
+    sizes = [prompts - -(-prompts // FOLDS)]
+    while len(sizes) < SIZES and sizes[0] // 2 >= SMALLEST:
+        sizes.insert(0, sizes[0] // 2)
     random = np.random.default_rng(seed)
     fold = random.permutation(prompts) % FOLDS
     folds = [
@@ -174,23 +184,6 @@ def curve_of(
     law, outlook = outlook_of(labels, errors, now=now, more=more, measure=measure, seed=seed)
     points = [asdict(point) for point in _points(folds, sizes, measure)]
     return {"measure": measure, "points": points, "law": asdict(law), "outlook": asdict(outlook), "draws": len(folds)}
-
-
-def _sizes(most: int) -> list[int]:
-    """Returns the numbers of prompts, each half of the next, up to the most that a fold leaves."""
-    sizes = [most]
-    while len(sizes) < SIZES and sizes[0] // 2 >= SMALLEST:
-        sizes.insert(0, sizes[0] // 2)
-    return sizes
-
-
-def _material(rows: Rows, blocks: Sequence[int], seed: int) -> _Material:
-    pairs = np.asarray(rows.pairs, dtype=np.int64).reshape(-1, 2)
-    depths = [examples_of(depth, rows.targets, rows.prompts, pairs, rows.weights) for depth in rows.features]
-    groups = np.unique(np.asarray(depths[0].prompts), return_inverse=True)[1]
-    features = [_directions(scaling_of(depth.features, blocks).apply(depth.features), seed) for depth in depths]
-    compared = only_compared(rows.targets, pairs)
-    return _Material(features, depths[0].targets, groups, np.asarray(rows.weights, dtype=np.float64), pairs, compared)
 
 
 def _directions(features: Floats, seed: int) -> Floats:

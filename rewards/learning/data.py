@@ -87,16 +87,15 @@ def turns_of(rows: Iterable[Mapping[str, Any]]) -> tuple[Turn, ...]:
         text = f"{CALL if is_call else ANSWER}{text}" if is_tool else text
         turn = Turn("user" if role == "tool" else role, text, source)
         if turns and (is_tool or joins) and turns[-1].role == turn.role:
-            turns[-1] = _joined(turns[-1], turn)
+            first, second = turns[-1], turn
+            sources = (
+                turn.source or (message_of({"role": turn.role, "content": turn.content}),) for turn in (first, second)
+            )
+            turns[-1] = Turn(first.role, f"{first.content}\n\n{second.content}", tuple(chain.from_iterable(sources)))
         else:
             turns.append(turn)
         joins = is_tool
     return tuple(turns)
-
-
-def _joined(first: Turn, second: Turn) -> Turn:
-    sources = (turn.source or (message_of({"role": turn.role, "content": turn.content}),) for turn in (first, second))
-    return Turn(first.role, f"{first.content}\n\n{second.content}", tuple(chain.from_iterable(sources)))
 
 
 @dataclass(frozen=True)
@@ -187,7 +186,11 @@ def read_snapshot(directory: Path) -> Snapshot:
     """
     manifest = read_manifest(directory / "manifest.json")
     for name, digest in manifest["files"].items():
-        _verify(directory / name, digest)
+        path = directory / name
+        if not path.is_file():
+            raise MissingFile(f"there is no {path}")
+        if file_sha256(path) != digest:
+            raise CorruptFile(f"{path} is not the file that the manifest describes: its sha256 differs")
     levels, attributes = manifest.get("levels", {}), tuple(manifest.get("attributes") or ())
     scales, aspects = scales_of(attributes, levels), scales_of(aspects_in(manifest), levels)
     names = ("train.jsonl", "validation.jsonl")
@@ -346,13 +349,6 @@ def read_manifest(path: Path) -> dict[str, Any]:
 def aspects_in(manifest: Mapping[str, Any]) -> tuple[str, ...]:
     """Returns the aspects in the order in which the rows of a snapshot have their scores."""
     return tuple(manifest.get("aspects") or ())
-
-
-def _verify(path: Path, digest: str) -> None:
-    if not path.is_file():
-        raise MissingFile(f"there is no {path}")
-    if file_sha256(path) != digest:
-        raise CorruptFile(f"{path} is not the file that the manifest describes: its sha256 differs")
 
 
 def _refuse_unusable(snapshot: Snapshot) -> None:

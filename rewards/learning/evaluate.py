@@ -19,7 +19,7 @@ from rewards.learning.alike import alike_of, with_alike
 from rewards.learning.atomic_directories import write_json
 from rewards.learning.benchmarks import SNAPSHOT, cases_of, recognise
 from rewards.learning.benchmarks.cases import Benchmark, Judged, judged
-from rewards.learning.benchmarks.rows import HUB, Row, data_hash, rows_of
+from rewards.learning.benchmarks.rows import HUB, data_hash, rows_of
 from rewards.learning.config import EvaluateConfig, read_config
 from rewards.learning.data import (
     MOST_LEVELS,
@@ -82,7 +82,17 @@ def evaluate(directory: Path) -> None:
     checkpoint = dataclasses.replace(checkpoint, loaded=with_precision(checkpoint.loaded, config.precision))
     progress = Progress(directory / "progress.jsonl", silent=not distributed.is_first())
     if benchmark:
-        metrics = _on_benchmark(directory, config, checkpoint, benchmark, rows, progress)
+        cases, learnt = cases_of(Path(config.data).name, rows, benchmark), _trained_on(config)
+        encoded = _encoded(checkpoint, [item for case in cases for item in case.items], progress)
+        predicted = predict(checkpoint.loaded, encoded, batch_tokens=config.batch_tokens, progress=progress)
+        rewards = judged(cases, (predicted @ _weights(checkpoint.manifest)).tolist())
+        _write_predictions(directory, _judged_rows(rewards, benchmark))
+        metrics = {
+            **benchmark.measure(rewards),
+            # Without some of its rows it would be another benchmark, so they are only counted.
+            "seen_in_training": sum(_prompt(case.conversation) in learnt for case in cases),
+            "truncation": dataclasses.asdict(truncation_of(encoded)),
+        }
     else:
         scales = scales_of(checkpoint.manifest.attributes, checkpoint.manifest.levels)
         tasks = tasks_of(name, enumerate(rows, start=1), scales, aspects_of(config.data, checkpoint.manifest))
@@ -122,27 +132,6 @@ def _on_labels(
         "seen_in_training": len(every) - len(tasks),
         "truncation": dataclasses.asdict(truncation_of(encoded)),
         "alike": dataclasses.asdict(alike),
-    }
-
-
-def _on_benchmark(
-    directory: Path,
-    config: EvaluateConfig,
-    checkpoint: Checkpoint,
-    benchmark: Benchmark,
-    rows: Sequence[Row],
-    progress: Progress,
-) -> Measures:
-    cases, learnt = cases_of(Path(config.data).name, rows, benchmark), _trained_on(config)
-    encoded = _encoded(checkpoint, [item for case in cases for item in case.items], progress)
-    predicted = predict(checkpoint.loaded, encoded, batch_tokens=config.batch_tokens, progress=progress)
-    rewards = judged(cases, (predicted @ _weights(checkpoint.manifest)).tolist())
-    _write_predictions(directory, _judged_rows(rewards, benchmark))
-    return {
-        **benchmark.measure(rewards),
-        # Without some of its rows it would be another benchmark, so they are only counted.
-        "seen_in_training": sum(_prompt(case.conversation) in learnt for case in cases),
-        "truncation": dataclasses.asdict(truncation_of(encoded)),
     }
 
 
@@ -266,7 +255,17 @@ def slices(tasks: Sequence[Task], errors: Floats, rewards: Floats, pairs: Sequen
     errors [responses, attributes]: prediction minus label, NaN where there is no label; rewards [responses].
     """
     prompts, by_slice = prompts_of(tasks), {}
-    for kind, parts in _kinds(tasks).items():
+    asked = [sum(turn.role == "user" for turn in task.conversation) for task in tasks for _ in task.responses]
+    lengths = _lengths(tasks)
+    edges = np.quantile(lengths, [1 / 3, 2 / 3])
+    kinds = {
+        "turns": ["multi" if turns > 1 else "single" for turns in asked],
+        "length": [LENGTHS[place] for place in np.searchsorted(edges, lengths, side="left")],
+        "model": [response.model for task in tasks for response in task.responses],
+        "source": [task.source for task in tasks for _ in task.responses],
+        "language": [task.language for task in tasks for _ in task.responses],
+    }
+    for kind, parts in kinds.items():
         largest = [part for part, _ in Counter(parts).most_common(MOST_VALUES)]
         rows = {part: np.array([item == part for item in parts]) for part in largest if part}
         if len(rows) > 1 or kind == "turns":
@@ -289,23 +288,6 @@ def length_correlation(tasks: Sequence[Task], rewards: Floats, labels: Floats, w
         "label": spearman(labelled[known], lengths[known]),
         "labelled": int(known.sum()),
     }
-
-
-def _kinds(tasks: Sequence[Task]) -> dict[str, list[str]]:
-    """Returns each kind of slice with the part of every response."""
-    asked = [sum(turn.role == "user" for turn in task.conversation) for task in tasks for _ in task.responses]
-    return {
-        "turns": ["multi" if turns > 1 else "single" for turns in asked],
-        "length": _terciles(_lengths(tasks)),
-        "model": [response.model for task in tasks for response in task.responses],
-        "source": [task.source for task in tasks for _ in task.responses],
-        "language": [task.language for task in tasks for _ in task.responses],
-    }
-
-
-def _terciles(lengths: Floats) -> list[str]:
-    edges = np.quantile(lengths, [1 / 3, 2 / 3])
-    return [LENGTHS[place] for place in np.searchsorted(edges, lengths, side="left")]
 
 
 def _lengths(tasks: Sequence[Task]) -> Floats:

@@ -89,7 +89,18 @@ def fine_tune(run: Run) -> Place:
             run.progress.tell("resumed", stage=state.place.stage, step=state.place.step, epoch=state.place.epoch)
     for _ in range(state.place.stage, len(run.config.stages)):
         _stage(run, state)
-        _next_stage(run, state)
+        # The moments of the old optimizer belong to another loss and to other weights.
+        place = state.place
+        with torch.no_grad():
+            for name, parameter in trained_parameters(state.network).items():
+                if name in state.best:
+                    parameter.copy_(state.best[name])
+        place.kept.append(place.best_step)
+        place.stage += 1
+        if place.stage < len(run.config.stages):
+            place.epoch = place.batch = place.step = place.best_step = place.stale = 0
+            state.optimizer = make_optimizer(run)
+            state.best = parameters_of(state)
     finish(run.loaded.network)
     return state.place
 
@@ -120,24 +131,6 @@ def _stage(run: Run, state: State) -> None:
             place.stale += 1
         _tell_dev(run, place, loss)
         save_state(run.checkpoint, state, identity=run.identity)
-
-
-def _next_stage(run: Run, state: State) -> None:
-    """Goes back to the best step of this stage and prepares the next one, with a new optimizer.
-
-    The moments of the old optimizer belong to another loss and to other weights.
-    """
-    place = state.place
-    with torch.no_grad():
-        for name, parameter in trained_parameters(state.network).items():
-            if name in state.best:
-                parameter.copy_(state.best[name])
-    place.kept.append(place.best_step)
-    place.stage += 1
-    if place.stage < len(run.config.stages):
-        place.epoch = place.batch = place.step = place.best_step = place.stale = 0
-        state.optimizer = make_optimizer(run)
-        state.best = parameters_of(state)
 
 
 def take_step(run: Run, state: State, sizes: Sizes, units: Sequence[int], *, steps: int) -> None:

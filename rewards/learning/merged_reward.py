@@ -78,23 +78,22 @@ def write_reward(model: Path, place: Path) -> None:
             _write_decoder(model, manifest, directory)
         else:
             token_classifier.save_pretrained(directory)
-            _save_tokenizer(model, manifest, directory)
-        _sign(model, manifest, directory)
-
-
-def _sign(model: Path, manifest: Manifest, directory: Path) -> None:
-    config = json.loads((directory / "config.json").read_bytes())
-    described = {
-        "format": 1,
-        "architecture": config["architectures"][0],
-        "outputs": [name for _, name in sorted(config["id2label"].items())],
-        "attribute_weights": dict(manifest.attribute_weights),
-        "max_length": manifest.max_length,
-        "template_hash": manifest.template_hash,
-        "model": file_sha256(model / MANIFEST),
-        "files": {path.name: file_sha256(path) for path in sorted(directory.iterdir())},
-    }
-    write_json(directory / REWARD_MANIFEST, described)
+            tokenizer = AutoTokenizer.from_pretrained(model, local_files_only=True, trust_remote_code=False)
+            # With these other software renders and cuts a prompt as the model has read it.
+            tokenizer.chat_template, tokenizer.truncation_side = frozen(manifest.template), "left"
+            tokenizer.save_pretrained(directory)
+        config = json.loads((directory / "config.json").read_bytes())
+        described = {
+            "format": 1,
+            "architecture": config["architectures"][0],
+            "outputs": [name for _, name in sorted(config["id2label"].items())],
+            "attribute_weights": dict(manifest.attribute_weights),
+            "max_length": manifest.max_length,
+            "template_hash": manifest.template_hash,
+            "model": file_sha256(model / MANIFEST),
+            "files": {path.name: file_sha256(path) for path in sorted(directory.iterdir())},
+        }
+        write_json(directory / REWARD_MANIFEST, described)
 
 
 # Decoders --------------------------------------------------------------------------------------------------
@@ -122,7 +121,10 @@ def _write_shard(path: Path, weights: list[float], target: Path) -> None:
     with safe_open(path, framework="pt") as file:
         names = list(file.keys())
         if HEAD_WEIGHT not in names:
-            _share(path, target)
+            try:
+                os.link(path, target)
+            except OSError:  # another disk, or one without hard links
+                shutil.copy(path, target)
             return
         tensors = {name: file.get_tensor(name) for name in names}
     head = tensors[HEAD_WEIGHT]
@@ -133,13 +135,6 @@ def _write_shard(path: Path, weights: list[float], target: Path) -> None:
 def merged(weight: Tensor, weights: list[float]) -> Tensor:
     """[features]: the weighted sum of a head's rows, weight [attributes, features], computed in float64."""
     return (torch.tensor(weights, dtype=torch.float64) @ weight.double()).float()
-
-
-def _share(path: Path, target: Path) -> None:
-    try:
-        os.link(path, target)
-    except OSError:  # another disk, or one without hard links
-        shutil.copy(path, target)
 
 
 def _tensor_bytes(path: Path) -> int:
@@ -188,13 +183,6 @@ def _ours(model: Path, manifest: Manifest) -> tuple[EncoderReward, _Merged]:
 
 def _weights(manifest: Manifest) -> list[float]:
     return [float(manifest.attribute_weights[name]) for name in manifest.attributes]
-
-
-def _save_tokenizer(model: Path, manifest: Manifest, directory: Path) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(model, local_files_only=True, trust_remote_code=False)
-    # With these other software renders and cuts a prompt as the model has read it.
-    tokenizer.chat_template, tokenizer.truncation_side = frozen(manifest.template), "left"
-    tokenizer.save_pretrained(directory)
 
 
 @torch.no_grad()

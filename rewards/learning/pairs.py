@@ -60,10 +60,16 @@ def pairwise(tasks: Sequence[Task], rewards: Sequence[float], weights: Mapping[s
     """
     pairs = pairs_of(tasks, weights)
     differences = differences_of(pairs, rewards)
+    by_strength: dict[str, list[int]] = {}
+    for place, pair in enumerate(pairs):
+        by_strength.setdefault(_strength(pair), []).append(place)
     return {
         **accuracy(pairs, differences),
         "longer_wins": sum(pair.longer for pair in pairs) / len(pairs) if pairs else None,
-        "by_strength": _by_strength(pairs, differences),
+        "by_strength": {
+            name: accuracy([pairs[place] for place in places], differences[places])
+            for name, places in sorted(by_strength.items())
+        },
         "calibration": pairwise_calibration(differences),
     }
 
@@ -92,17 +98,6 @@ def accuracy(pairs: Sequence[Pair], differences: Floats) -> Measures:
         "not_finite": int((~np.isfinite(differences)).sum()),
         "accuracy": float(right.mean()),
         "intervals": of_share(right, [pair.prompt for pair in pairs]),
-    }
-
-
-def _by_strength(pairs: Sequence[Pair], differences: Floats) -> dict[str, Measures]:
-    """Returns the accuracy by strength of preference and, where labels decide, by bins of their difference."""
-    by_strength: dict[str, list[int]] = {}
-    for place, pair in enumerate(pairs):
-        by_strength.setdefault(_strength(pair), []).append(place)
-    return {
-        name: accuracy([pairs[place] for place in places], differences[places])
-        for name, places in sorted(by_strength.items())
     }
 
 

@@ -96,7 +96,11 @@ def write_results(
     write_rows(directory / "expected.jsonl", expected(baseline, attributes, work.parts.validation, scores.responses))
     if evidence.crossed:
         write_rows(directory / "cross_fitted.jsonl", _cross_fitted_rows(work, evidence.crossed, candidate.manifest))
-    _write_reward(work)
+    try:
+        write_reward(work.directory / "model", work.directory / "reward")
+    except NoStockClass as reason:
+        # The model is whole without: what asks our endpoints or our core for rewards needs no other class.
+        work.progress.tell("no_reward", reason=str(reason))
     metrics = _metrics(work, baseline, candidate, evidence, scores)
     work.progress.tell("evaluation", **{name: metrics[name]["rmse"] for name in ("baseline", "candidate", "mean")})
     write_json(directory / "metrics.json", metrics)
@@ -110,6 +114,21 @@ def _metrics(
 ) -> dict[str, Any]:
     of_baseline = _measured(work, scores)
     of_network = None if candidate.fine_tuned is None else _measured(work, candidate.fine_tuned)
+    answers, manifest = work.parts.validation.rows.answers, work.manifest
+    labels = answers.labels
+    means = np.broadcast_to(np.array(manifest.means), labels.shape)
+    known = np.isfinite(labels)
+    scales = scales_of(manifest.attributes, manifest.levels)
+    measures = {
+        name: attribute_measures(means[:, i], labels[:, i], mean=manifest.means[i], levels=scales[name])
+        for i, name in enumerate(manifest.attributes)
+    }
+    versions = {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "numpy": np.__version__,
+    }
     return {
         "baseline": {
             **of_baseline,
@@ -119,12 +138,19 @@ def _metrics(
         },
         "fine_tuned": of_network,
         "candidate": {**((candidate.is_fine_tuned and of_network) or of_baseline), "kind": candidate.manifest.kind},
-        "mean": _mean_predictor(work),
+        "mean": {
+            "values": manifest.means,
+            "attributes": measures,
+            "rmse": rmse(means[known], labels[known]) if known.any() else None,
+            **mean_of_segments(answers.segments, manifest),
+        },
         "learning_curve": learning_curve(baseline, work.config.alphas),
         "fine_tuned_curve": evidence.curve,
         "data": work.parts.counts(),
         "training": candidate.training,
-        **_provenance(work.config),
+        "seed": work.config.seed,
+        "config_hash": config_hash(work.config),
+        "versions": versions,
     }
 
 
@@ -136,39 +162,12 @@ def _measured(work: TrainingContext, predicted: Predicted) -> dict[str, Any]:
     }
 
 
-def _write_reward(work: TrainingContext) -> None:
-    try:
-        write_reward(work.directory / "model", work.directory / "reward")
-    except NoStockClass as reason:
-        # The model is whole without: what asks our endpoints or our core for rewards needs no other class.
-        work.progress.tell("no_reward", reason=str(reason))
-
-
 def _cross_fitted_rows(work: TrainingContext, crossed: CrossFitted, manifest: Manifest) -> Iterator[dict[str, Any]]:
     """Yields a row per train response: what a model that has not seen its prompt predicts, and the mean that it saw."""
     tasks = [task for part in work.parts.train() for task in part.tasks]
     scores, means = crossed
     for row, mean in zip(prediction_rows(tasks, scores, manifest), means.tolist(), strict=True):
         yield row | {"means": dict(zip(manifest.attributes, mean, strict=True))}
-
-
-def _mean_predictor(work: TrainingContext) -> dict[str, Any]:
-    """Measures the trivial predictor, which says the training mean for every response and every segment."""
-    answers, manifest = work.parts.validation.rows.answers, work.manifest
-    labels = answers.labels
-    means = np.broadcast_to(np.array(manifest.means), labels.shape)
-    known = np.isfinite(labels)
-    scales = scales_of(manifest.attributes, manifest.levels)
-    measures = {
-        name: attribute_measures(means[:, i], labels[:, i], mean=manifest.means[i], levels=scales[name])
-        for i, name in enumerate(manifest.attributes)
-    }
-    return {
-        "values": manifest.means,
-        "attributes": measures,
-        "rmse": rmse(means[known], labels[known]) if known.any() else None,
-        **mean_of_segments(answers.segments, manifest),
-    }
 
 
 def training_summary(fit: Rows, loaded: Loaded, place: Place, config: TrainConfig, started: float) -> dict[str, Any]:
@@ -189,13 +188,3 @@ def training_summary(fit: Rows, loaded: Loaded, place: Place, config: TrainConfi
         "tokens_per_second": round(place.tokens / place.seconds) if place.seconds else None,
         "padding_share": sizes.padding_share(sizes.batches(range(len(fit.units)), config.batch_tokens)),
     }
-
-
-def _provenance(config: TrainConfig) -> dict[str, Any]:
-    versions = {
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "transformers": transformers.__version__,
-        "numpy": np.__version__,
-    }
-    return {"seed": config.seed, "config_hash": config_hash(config), "versions": versions}

@@ -197,7 +197,16 @@ def _decompose(features: Floats, groups: Ints) -> _Decomposed:
     features -= centre
     left, singular, right = decomposed(features)
     numbers = np.unique(groups, return_inverse=True)[1]
-    return _Decomposed(centre, left, singular, right, _by_size(groups), numbers)
+    order = np.argsort(groups, kind="stable")
+    rows = np.split(order, np.unique(groups[order], return_index=True)[1][1:])
+    return _Decomposed(
+        centre,
+        left,
+        singular,
+        right,
+        [np.stack([r for r in rows if len(r) == size]) for size in sorted({len(r) for r in rows})],
+        numbers,
+    )
 
 
 def _fit(rows: _Decomposed, targets: Floats, alphas: Sequence[float]) -> _Fit:
@@ -252,10 +261,3 @@ def _in_parts(members: Sequence[Ints], *, left: Floats) -> Iterator[Ints]:
     for groups in members:
         for part in _parts(len(groups), groups.shape[1] * left.shape[1]):
             yield groups[part]
-
-
-def _by_size(groups: Ints) -> list[Ints]:
-    """Returns the rows of every group, stacked by group size [groups, size], so that one call solves all of a size."""
-    order = np.argsort(groups, kind="stable")
-    rows = np.split(order, np.unique(groups[order], return_index=True)[1][1:])
-    return [np.stack([r for r in rows if len(r) == size]) for size in sorted({len(r) for r in rows})]

@@ -33,7 +33,11 @@ def measure_segments(tasks: Sequence[Task], predicted: Floats | None, manifest: 
     scales = scales_of(manifest.aspects, manifest.levels)
     columns = {name: (labels[:, i], predicted[:, i]) for i, name in enumerate(manifest.aspects)}
     means = dict(zip(manifest.aspects, manifest.aspect_means, strict=True))
-    judged = {**columns, ALL: _means(labels, predicted)}
+    known = np.isfinite(labels)
+    counts = np.where(known.any(axis=1), known.sum(axis=1), np.nan)
+    # [segments] twice: the means over the aspects for which a segment has a label, NaN where it has none.
+    of_labels, of_predictions = (np.where(known, values, 0.0).sum(axis=1) / counts for values in (labels, predicted))
+    judged = {**columns, ALL: (of_labels, of_predictions)}
     lengths = np.array([one.end - one.start for task in tasks for answer in task.responses for one in answer.segments])
     cases = {name: cases_of(y, p, bounds, of_responses, lengths=lengths) for name, (y, p) in judged.items()}
     return {
@@ -68,15 +72,6 @@ def mean_of_segments(answers: SegmentAnswers | None, manifest: Manifest) -> Meas
 
 def _size(errors: Floats) -> float | None:
     return root_mean_square(errors)(np.ones(len(errors)))
-
-
-def _means(labels: Floats, predicted: Floats) -> tuple[Floats, Floats]:
-    """Returns [segments] twice: the means over the aspects for which a segment has a label, NaN where it has none."""
-    known = np.isfinite(labels)
-    counts = np.where(known.any(axis=1), known.sum(axis=1), np.nan)
-    sums = (np.where(known, values, 0.0).sum(axis=1) / counts for values in (labels, predicted))
-    of_labels, of_predictions = sums
-    return of_labels, of_predictions
 
 
 def segment_fields(tasks: Sequence[Task], predicted: Floats | None, manifest: Manifest) -> Iterator[dict[str, Any]]:

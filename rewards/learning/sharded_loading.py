@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 from accelerate import init_empty_weights
-from torch import Tensor, nn
+from torch import nn
 from transformers.conversion_mapping import get_model_conversion_mapping
 from transformers.core_model_loading import WeightRenaming, rename_source_key
 from transformers.initialization import no_init_weights
@@ -103,11 +103,7 @@ def fill(network: nn.Module, stored: Mapping[str, Stored], *, may_be_short: Coll
     """
     for name, target in adapters.plain_names(network.state_dict(keep_vars=True)).items():
         if tensor := stored.get(name):
-            _require_shape(name, tensor, target, short=name in may_be_short)
+            given, wanted = tensor.shape, list(target.shape)
+            if given != wanted and not (name in may_be_short and given[1:] == wanted[1:] and given[0] < wanted[0]):
+                raise IncompleteWeights(f"{name} in the files is of shape {given}, but the architecture has {wanted}")
             tensor.fill(target.detach())
-
-
-def _require_shape(name: str, tensor: Stored, target: Tensor, *, short: bool) -> None:
-    given, wanted = tensor.shape, list(target.shape)
-    if given != wanted and not (short and given[1:] == wanted[1:] and given[0] < wanted[0]):
-        raise IncompleteWeights(f"{name} in the files is of shape {given}, but the architecture has {wanted}")

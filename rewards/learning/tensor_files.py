@@ -47,7 +47,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     with path.open("wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for tensor in tensors.values():
-            file.write(_bytes_of(whole(tensor)))
+            # As bytes, since NumPy has no bfloat16.
+            file.write(whole(tensor).detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
 
 
 def write_shards(directory: Path, tensors: Mapping[str, Tensor]) -> None:
@@ -71,11 +72,6 @@ def write_shards(directory: Path, tensors: Mapping[str, Tensor]) -> None:
         total = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
         of = {name: file for file, part in zip(names, files, strict=True) for name in part}
         write_json(directory / SAFE_WEIGHTS_INDEX_NAME, {"metadata": {"total_size": total}, "weight_map": of})
-
-
-def _bytes_of(tensor: Tensor) -> memoryview:
-    # As bytes, since NumPy has no bfloat16.
-    return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
 
 
 @dataclass(frozen=True)

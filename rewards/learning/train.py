@@ -114,19 +114,14 @@ def _trained(
         lambda: parts_of(snapshot, manifest, loaded, config, progress=progress), sent=without_texts
     )
     work = TrainingContext(directory, config, parts, manifest, tuple(weights.values()), progress, started)
-    baseline, scores = _baseline(work, loaded)
-    return work, baseline, scores, _candidate(work, loaded, baseline, scores)
-
-
-def _baseline(work: TrainingContext, loaded: Loaded) -> tuple[Baseline, Predicted]:
-    """Returns the baseline, which is stored as a model of its own, and its scores of the validation rows."""
     baseline = fit_baseline(
         loaded, work.parts.train(), work.config, work.reward, folder=work.directory, progress=work.progress
     )
     save_checkpoint(work.directory / "baseline", Checkpoint(loaded, work.manifest))
     ridge = baseline.ridge
     work.progress.tell("baseline", layers=baseline.layers, alphas=ridge.alphas, held_out_rmse=ridge.held_out_rmse)
-    return baseline, _scores(work, loaded, work.parts.validation)
+    scores = _scores(work, loaded, work.parts.validation)
+    return work, baseline, scores, _candidate(work, loaded, baseline, scores)
 
 
 def _candidate(work: TrainingContext, loaded: Loaded, baseline: Baseline, scores: Predicted) -> Judged:
@@ -147,7 +142,8 @@ def _candidate(work: TrainingContext, loaded: Loaded, baseline: Baseline, scores
     place = fine_tune(run)
     training = training_summary(fit.rows, loaded, place, config, work.started)
     # Compared with the ridge that would be kept: for each dev prompt it is fitted on all others, dev included.
-    ridge_losses = _losses_by_prompt(work, _left_out(baseline, rows=count, segments=segment_count(fit)))
+    of_segments = baseline.segments.left_out()[segment_count(fit) :] if baseline.segments else None
+    ridge_losses = _losses_by_prompt(work, Predicted(baseline.left_out()[count:], of_segments))
     fine_tuned = _scores(work, loaded, work.parts.validation) if any(place.kept) else None
     losses = None if fine_tuned is None else _losses_by_prompt(work, _scores(work, loaded, dev))
     better = losses is not None and beyond_chance(ridge_losses - losses)
@@ -240,12 +236,6 @@ def _means(labels: Floats) -> tuple[float, ...]:
 
 def _scores(work: TrainingContext, loaded: Loaded, part: Part) -> Predicted:
     return predict_all(loaded, part.rows.encoded, batch_tokens=work.config.batch_tokens, progress=work.progress)
-
-
-def _left_out(baseline: Baseline, *, rows: int, segments: int) -> Predicted:
-    """Returns what the ridges predict of the dev rows without their prompts; before them are so many of the fit."""
-    of_segments = baseline.segments.left_out()[segments:] if baseline.segments else None
-    return Predicted(baseline.left_out()[rows:], of_segments)
 
 
 def _losses_by_prompt(work: TrainingContext, predicted: Predicted) -> Floats:

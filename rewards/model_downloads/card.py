@@ -93,12 +93,34 @@ def card(model: RewardModel, reward: Mapping[str, Any] | None) -> str:
     """Returns the text of README.md; `reward` is what reward.json says, None where there is no such folder."""
     with translation.override("en"):
         title = line(f"{model.project.name}: reward model {model.version}")
+        is_decoder = model.manifest.get("pooling") == DECODER
+        lines = [f"license: {model.license or UNKNOWN}", "library_name: transformers"]
+        if model.license == OTHER:
+            lines += ["license_name: described-in-the-card", "license_link: README.md"]
+        if (base := base_model(model)) and "/" in base and "..." not in base:
+            lines.append(f"base_model: {json.dumps(base)}")
+        if reward:
+            lines.append(f"pipeline_tag: {'text-classification' if is_decoder else 'token-classification'}")
+        lines += [f"model_name: {json.dumps(title)}", "tags:", "- reward-model", "- human-feedback", "- rewardloop"]
+        names = {attribute.key: attribute.name for attribute in model.project.every_attribute()}
+        levels = model.manifest.get("levels", {})
+        rows = [
+            [
+                f"`{key}`",
+                line(names.get(key, key)),
+                f"0 to {levels.get(key, 5) - 1}",
+                f"{model.attribute_weights[key]:g}",
+            ]
+            for key in model.attributes
+        ]
         parts = [
-            _front_matter(model, reward, title),
+            "\n".join(["---", *lines, "---"]),
             f"# {title}\n\nMade with Rewardloop from the ratings of people.",
             _contents(model, reward),
             _use(model, reward),
-            _outputs(model),
+            "## What it predicts\n\nThe reward is the weighted sum of the attributes' predictions. A prediction is on "
+            "the scale of the labels, but is not cut off at its ends.\n\n"
+            + table(["attribute", "name", "scale", "weight in the reward"], rows),
             *_evaluations(model),
             _origin(model),
             f"## Intended use\n\n{_INTENDED_USE}",
@@ -106,19 +128,6 @@ def card(model: RewardModel, reward: Mapping[str, Any] | None) -> str:
             _license(model),
         ]
     return "\n\n".join(parts) + "\n"
-
-
-def _front_matter(model: RewardModel, reward: Mapping[str, Any] | None, title: str) -> str:
-    is_decoder = model.manifest.get("pooling") == DECODER
-    lines = [f"license: {model.license or UNKNOWN}", "library_name: transformers"]
-    if model.license == OTHER:
-        lines += ["license_name: described-in-the-card", "license_link: README.md"]
-    if (base := base_model(model)) and "/" in base and "..." not in base:
-        lines.append(f"base_model: {json.dumps(base)}")
-    if reward:
-        lines.append(f"pipeline_tag: {'text-classification' if is_decoder else 'token-classification'}")
-    lines += [f"model_name: {json.dumps(title)}", "tags:", "- reward-model", "- human-feedback", "- rewardloop"]
-    return "\n".join(["---", *lines, "---"])
 
 
 def base_model(model: RewardModel) -> str:
@@ -148,29 +157,11 @@ def _use(model: RewardModel, reward: Mapping[str, Any] | None) -> str:
         else (TOKEN_CLASSIFIER, _USE_OF_ENCODER)
     )
     program = program.replace("QUESTION", EXAMPLE.conversation[0].content).replace("ANSWER", EXAMPLE.response)
-    parts = [f"{head}```python\n{program}\n```", use % _limit(model)]
+    parts = [f"{head}```python\n{program}\n```", use % f"{model.manifest.get('max_length', 0):,}"]
     # Models of earlier releases have not scored the example.
     if (figure := model.manifest.get("example")) is not None:
         parts.insert(1, _FIGURE % figure)
     return "\n\n".join(parts)
-
-
-def _limit(model: RewardModel) -> str:
-    return f"{model.manifest.get('max_length', 0):,}"
-
-
-def _outputs(model: RewardModel) -> str:
-    names = {attribute.key: attribute.name for attribute in model.project.every_attribute()}
-    levels = model.manifest.get("levels", {})
-    rows = [
-        [f"`{key}`", line(names.get(key, key)), f"0 to {levels.get(key, 5) - 1}", f"{model.attribute_weights[key]:g}"]
-        for key in model.attributes
-    ]
-    return (
-        "## What it predicts\n\nThe reward is the weighted sum of the attributes' predictions. A prediction is on the "
-        "scale of the labels, but is not cut off at its ends.\n\n"
-        + table(["attribute", "name", "scale", "weight in the reward"], rows)
-    )
 
 
 def _evaluations(model: RewardModel) -> Iterator[str]:

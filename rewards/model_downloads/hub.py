@@ -16,7 +16,14 @@ def push(model: RewardModel, repository: str, *, public: bool) -> str:
         Refusal, FilesMissing: as `files_of` does.
         HubRefused: as `uploads` does.
     """
-    files = {_place(file.path): file.content for file in files_of(model)}
+    files = {
+        (
+            file.path
+            if file.path == CARD or file.path.startswith(f"{MODEL}/")
+            else file.path.removeprefix(f"{REWARD}/")
+        ): file.content
+        for file in files_of(model)
+    }
     with uploads("model") as api:
         from huggingface_hub import CommitOperationAdd
 
@@ -31,7 +38,3 @@ def push(model: RewardModel, repository: str, *, public: bool) -> str:
     subject = f"model version {model.version}"
     audit.record("model.pushed", subject, project=model.project, repository=repository, commit=address)
     return address
-
-
-def _place(path: str) -> str:
-    return path if path == CARD or path.startswith(f"{MODEL}/") else path.removeprefix(f"{REWARD}/")

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from django.http import Http404, HttpRequest, HttpResponseBase
 
 from annotator import audit
-from annotator.web.ranged_files import Seekable, ranged_content
+from annotator.web.ranged_files import ranged_content
 from annotator.web.tar_archives import TAR, Archive, Member
 from rewards.model_downloads.files import ModelFile, files_of, members_of, part_of
 from rewards.models import RewardModel
@@ -37,12 +37,13 @@ def answer_with_file(request: HttpRequest, file: ModelFile) -> HttpResponseBase:
     name = PurePosixPath(file.path)
     kind = _KINDS.get(name.suffix) or mimetypes.guess_type(name.name)[0] or "application/octet-stream"
     return ranged_content(
-        request, lambda: _opened(file), size=file.size, content_type=kind, name=name.name, sha256=file.sha256
+        request,
+        lambda: file.content.open("rb") if isinstance(file.content, Path) else io.BytesIO(file.content),
+        size=file.size,
+        content_type=kind,
+        name=name.name,
+        sha256=file.sha256,
     )
-
-
-def _opened(file: ModelFile) -> Seekable:
-    return file.content.open("rb") if isinstance(file.content, Path) else io.BytesIO(file.content)
 
 
 def sent_archive(request: HttpRequest, model: RewardModel, *, part: str = "") -> HttpResponseBase:

@@ -37,28 +37,24 @@ def carry_out(run: TrainingRun) -> Policy:
         PutDown: the worker is being stopped, or the aligner was killed; the run goes on later.
     """
     with run_steps.full_disk_named():
-        return _from_snapshot_to_judgement(run)
-
-
-def _from_snapshot_to_judgement(run: TrainingRun) -> Policy:
-    run_steps.check_files(run)
-    snapshot = run.snapshot or run_steps.new_snapshot(run, refuse_repetition=policy_runs.refuse_repetition)
-    owned_runs.write(run, snapshot=snapshot, code_version=policy_runs.code_version(), heartbeat_at=database_now())
-    counts = _prepared(run, snapshot)
-    owned_runs.write(run, state=RunState.TRAINING, heartbeat_at=database_now())
-    supervise(run, "align", run.directory())
-    metrics = json.loads((run.directory() / "metrics.json").read_text())
-    # The row has the thinned curve.
-    metrics["training"].pop("losses", None)
-    metrics["rows"] = {"tasks": counts.tasks, "rows": counts.rows, "left_out": dict(counts.left_out)}
-    owned_runs.write(run, state=RunState.EVALUATING, metrics=metrics, heartbeat_at=database_now())
-    champion = run_steps.champion_of(run.project)
-    judgement, decision = _judged(run, snapshot, champion)
-    policy = _register(run, champion if judgement else None, judgement, decision)
-    judging.remove_texts(run)
-    for name in LEFTOVERS:
-        shutil.rmtree(run.directory() / name, ignore_errors=True)
-    return policy
+        run_steps.check_files(run)
+        snapshot = run.snapshot or run_steps.new_snapshot(run, refuse_repetition=policy_runs.refuse_repetition)
+        owned_runs.write(run, snapshot=snapshot, code_version=policy_runs.code_version(), heartbeat_at=database_now())
+        counts = _prepared(run, snapshot)
+        owned_runs.write(run, state=RunState.TRAINING, heartbeat_at=database_now())
+        supervise(run, "align", run.directory())
+        metrics = json.loads((run.directory() / "metrics.json").read_text())
+        # The row has the thinned curve.
+        metrics["training"].pop("losses", None)
+        metrics["rows"] = {"tasks": counts.tasks, "rows": counts.rows, "left_out": dict(counts.left_out)}
+        owned_runs.write(run, state=RunState.EVALUATING, metrics=metrics, heartbeat_at=database_now())
+        champion = run_steps.champion_of(run.project)
+        judgement, decision = _judged(run, snapshot, champion)
+        policy = _register(run, champion if judgement else None, judgement, decision)
+        judging.remove_texts(run)
+        for name in LEFTOVERS:
+            shutil.rmtree(run.directory() / name, ignore_errors=True)
+        return policy
 
 
 def _prepared(run: TrainingRun, snapshot: Snapshot) -> rows.Counts:
@@ -75,7 +71,17 @@ def _prepared(run: TrainingRun, snapshot: Snapshot) -> rows.Counts:
         weights=run_settings.settled(run.project, {}).get("attribute_weights", {}),
         aspect_weights=run.config.get("aspect_weights", {}),
     )
-    _require_aspects(want)
+    if want.method in BY_SEGMENT and not want.aspects:
+        raise Refusal(
+            f"The method {want.method} learns from scored segments, and the snapshot has none. Choose another method.",
+            code="nothing_to_align",
+        )
+    # The weights stand there for every aspect; a weight of another name would have been lost.
+    if want.method in BY_SEGMENT and not any(want.aspect_weights.values()):
+        raise Refusal(
+            f"aspect_weights names none of the aspects of the snapshot, which are {', '.join(want.aspects)}.",
+            code="nothing_to_align",
+        )
     counts = rows.Counts()
     folder = run.directory()
     rows.write_rows(folder / policy_settings.ROWS, rows.rows_of(train, want, counts))
@@ -89,20 +95,6 @@ def _prepared(run: TrainingRun, snapshot: Snapshot) -> rows.Counts:
     config = policy_settings.for_aligner(run.config, levels=want.levels, requested=want.requested)
     (folder / "config.json").write_text(json.dumps(config, indent=2))
     return counts
-
-
-def _require_aspects(want: rows.Wanted) -> None:
-    if want.method in BY_SEGMENT and not want.aspects:
-        raise Refusal(
-            f"The method {want.method} learns from scored segments, and the snapshot has none. Choose another method.",
-            code="nothing_to_align",
-        )
-    # The weights stand there for every aspect; a weight of another name would have been lost.
-    if want.method in BY_SEGMENT and not any(want.aspect_weights.values()):
-        raise Refusal(
-            f"aspect_weights names none of the aspects of the snapshot, which are {', '.join(want.aspects)}.",
-            code="nothing_to_align",
-        )
 
 
 def _judged(run: TrainingRun, snapshot: Snapshot, champion: RewardModel | None) -> tuple[dict[str, Any], Decision]:

@@ -44,7 +44,9 @@ def judgement(run: TrainingRun, snapshot: Snapshot, champion: RewardModel) -> di
     if len(prompts) < FEWEST_PROMPTS:
         raise TooFewPrompts(len(prompts))
     write_rows(folder / "prompts.jsonl", prompts)
-    (folder / "config.json").write_text(json.dumps(_answering(run)))
+    config = {name: value for name, value in run.config.items() if name not in ("requested", "aspect_weights")}
+    places = {"policy": str(run.directory() / "policy"), "reference": source_of(run.config["policy"]), "data": ROWS}
+    (folder / "config.json").write_text(json.dumps({**config, **places}))
     supervise(run, "answer", folder)
     answered = json.loads((folder / "metrics.json").read_text())
     rewards = _rewards(run, champion, folder, {row["id"]: row["conversation"] for row in prompts})
@@ -70,13 +72,6 @@ def held_out_prompts(snapshot: Snapshot, champion: RewardModel) -> list[dict[str
             turns[task.prompt_hash] = [{"role": turn.role, "content": turn.content} for turn in task.conversation]
     order = sorted(turns, key=lambda prompt: hashlib.sha256(f"judging:{prompt}".encode()).digest())
     return [{"id": prompt, "conversation": turns[prompt]} for prompt in order[:MOST_PROMPTS]]
-
-
-def _answering(run: TrainingRun) -> dict[str, Any]:
-    """Returns the configuration by which both answer: the alignment's own, with the places of the two models."""
-    config = {name: value for name, value in run.config.items() if name not in ("requested", "aspect_weights")}
-    places = {"policy": str(run.directory() / "policy"), "reference": source_of(run.config["policy"]), "data": ROWS}
-    return {**config, **places}
 
 
 def _answers(folder: Path) -> list[dict[str, Any]]:

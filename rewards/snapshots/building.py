@@ -103,7 +103,20 @@ def _steps(project: Project, now: datetime) -> Generator[Step, None, None]:
             counts = files.counts()
             _check(project, counts)
             manifest = _manifest(project, files, counts, now)
-            yield Step(len(files.tasks), _keep(project, building, manifest, files))
+            before = Snapshot.objects.filter(project=project, content_hash=manifest["content_hash"]).first()
+            # By number, as another project may get the slug. The dot keeps it apart from folders that older versions
+            # named so.
+            path = Path(before.path if before else f"snapshots/project.{project.pk}/{manifest['content_hash']}")
+            final = settings.ARTIFACTS / path
+            (building / "manifest.json").write_text(json.dumps(manifest, indent=2))
+            final.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                building.rename(final)
+            except OSError:
+                # The same content is there, written before.
+                if not (final / "manifest.json").is_file():
+                    raise
+            yield Step(len(files.tasks), _stored(project, path, manifest, files))
     finally:
         shutil.rmtree(building, ignore_errors=True)
 
@@ -157,22 +170,6 @@ def _manifest(project: Project, files: Files, counts: dict[str, int], now: datet
         "protocol": vars(Rules.of(project)),
         "taken_at": now.isoformat(),
     }
-
-
-def _keep(project: Project, building: Path, manifest: dict[str, Any], files: Files) -> Snapshot:
-    before = Snapshot.objects.filter(project=project, content_hash=manifest["content_hash"]).first()
-    # By number, as another project may get the slug; the dot keeps it apart from folders that older versions named so.
-    path = Path(before.path if before else f"snapshots/project.{project.pk}/{manifest['content_hash']}")
-    final = settings.ARTIFACTS / path
-    (building / "manifest.json").write_text(json.dumps(manifest, indent=2))
-    final.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        building.rename(final)
-    except OSError:
-        # The same content is there, written before.
-        if not (final / "manifest.json").is_file():
-            raise
-    return _stored(project, path, manifest, files)
 
 
 @transaction.atomic

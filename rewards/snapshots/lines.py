@@ -151,30 +151,23 @@ def _line(row: _Row, aspects: tuple[str, ...]) -> Line | None:
         for version, means, segments in zip(row.versions, row.means, row.segment_means, strict=True)
         if means not in (None, "{}") or segments is not None
     ]
-    return Line(
-        row.task,
-        row.redacted_at,
-        row.prompt_hash,
-        _json(row, preference, pairs, aspects),
-        responses=len(row.responses),
-        labels=len(labelled),
-        preferences=(preference is not None) + len(pairs),
-        versions=labelled,
-    )
-
-
-def _json(row: _Row, preference: int | None, pairs: list[list[int]], aspects: tuple[str, ...]) -> str:
-    """Returns what `json.dumps` would make of the task, character by character: the snapshot's hash depends on it."""
     of_segments = map(_segments, repeat(aspects), row.aspects, row.segment_means, row.cuts)
     columns = (row.responses, row.models, row.texts, row.means, row.scores, row.ratings, of_segments)
     responses = ", ".join(map(_response, *columns))
     source = f'"source": {_text(row.source)}, ' if row.source else ""
     language = f'"language": {_text(row.language)}, ' if row.language else ""
     order = f', "pairs": {pairs}' if pairs else ""
-    return (
+    return Line(
+        row.task,
+        row.redacted_at,
+        row.prompt_hash,
         f'{{{language}{source}"task": {_text(row.external_id)}, "prompt_hash": "{row.prompt_hash}", '
         f'"conversation": {row.conversation}, "responses": [{responses}], '
-        f'"preference": {"null" if preference is None else preference}{order}}}\n'
+        f'"preference": {"null" if preference is None else preference}{order}}}\n',
+        responses=len(row.responses),
+        labels=len(labelled),
+        preferences=(preference is not None) + len(pairs),
+        versions=labelled,
     )
 
 

@@ -92,21 +92,17 @@ def license_version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         )
     except ChangedMeanwhile:
         model.refresh_from_db(fields=["license", "license_text"])
-        return _licensed_meanwhile(request, model, form)
+        mine = f"{form.cleaned_data['license']} {form.cleaned_data['license_text']}".strip()
+        now = f"{model.license or UNKNOWN} {model.license_text}".strip()
+        text = _("Somebody else has chosen a licence meanwhile: “%(now)s”. Yours was not saved: “%(mine)s”.")
+        messages.error(request, text % {"now": now, "mine": mine})
+        return redirect("model-version", model.project.slug, model.pk)
     except Refusal as refusal:
         messages.error(request, str(refusal))
         return redirect("model-version", slug, model.pk)
     said = _("The card of version %(version)s states this licence now.")
     messages.success(request, said % {"version": model.version})
     return redirect("model-version", slug, model.pk)
-
-
-def _licensed_meanwhile(request: HttpRequest, model: RewardModel, form: LicenseForm) -> HttpResponse:
-    mine = f"{form.cleaned_data['license']} {form.cleaned_data['license_text']}".strip()
-    now = f"{model.license or UNKNOWN} {model.license_text}".strip()
-    text = _("Somebody else has chosen a licence meanwhile: “%(now)s”. Yours was not saved: “%(mine)s”.")
-    messages.error(request, text % {"now": now, "mine": mine})
-    return redirect("model-version", model.project.slug, model.pk)
 
 
 def _managed_model(request: HttpRequest, slug: str, pk: int) -> RewardModel:

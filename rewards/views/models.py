@@ -66,6 +66,8 @@ def models(request: HttpRequest, slug: str) -> HttpResponse:
     champion = versions.filter(is_champion=True).first()
     metrics = _newest_metrics(champion) if champion else {}
     active = TrainingRun.objects.active().filter(project=project).select_related("reward_model").first()
+    # Metrics, losses and logs are long, and a list shows none of them.
+    of_rewards = TrainingRun.objects.of_rewards().filter(project=project)
     page = {
         "project": project,
         "manages": manages,
@@ -82,7 +84,13 @@ def models(request: HttpRequest, slug: str) -> HttpResponse:
         "verdict": run_report.in_words(active.verdict) if active else "",
         "silent": _silent_queues(),
         "hindrance": runs.why_not_now(project) if manages and not active else "",
-        **page_of("runs", _runs(project).select_related("reward_model"), number_in(request.GET, "runs")),
+        **page_of(
+            "runs",
+            of_rewards.defer("metrics", "losses", "log", "config", "reward_model__manifest")
+            .order_by("-pk")
+            .select_related("reward_model"),
+            number_in(request.GET, "runs"),
+        ),
         **page_of("versions", versions, number_in(request.GET, "versions")),
     }
     page["run_rows"] = [
@@ -93,12 +101,6 @@ def models(request: HttpRequest, slug: str) -> HttpResponse:
         {"model": model, "state": state_of(model.run), "labels": registry.labels(model)} for model in page["versions"]
     ]
     return render(request, "workspace/models.html", page)
-
-
-def _runs(project: Project) -> QuerySet[TrainingRun]:
-    # Metrics, losses and logs are long, and a list shows none of them.
-    of_rewards = TrainingRun.objects.of_rewards().filter(project=project)
-    return of_rewards.defer("metrics", "losses", "log", "config", "reward_model__manifest").order_by("-pk")
 
 
 def _versions(project: Project) -> QuerySet[RewardModel]:

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET
 from annotator import access
 from annotator.access import user_of
 from rewards import evaluation
-from rewards.comparison import DIGITS, Cell, Group, Line, compare, groups_of
+from rewards.comparison import DIGITS, Cell, Line, compare, groups_of
 from rewards.models import Evaluation
 from rewards.views.evaluations import EvaluationForm, shown_jobs
 
@@ -94,7 +94,9 @@ def comparison(request: HttpRequest, slug: str) -> HttpResponse:
     """
     project = access.reviewed_project(user_of(request), slug)
     groups = groups_of(project)
-    chosen = _chosen(groups, request.GET.get("of", ""))
+    newest = request.GET.get("of", "")
+    requested = [group for group in groups if str(group.newest) == newest]
+    chosen = next(iter([*requested, *(group for group in groups if group.has_champion), *groups]), None)
     page = {"groups": groups, "chosen": chosen, **shown_jobs(user_of(request), project)}
     page["has_models"] = bool(groups) or project.reward_models.exists()
     page["form"] = EvaluationForm(project)
@@ -129,12 +131,6 @@ def _notes(evaluation: Evaluation, attributes: Mapping[str, str]) -> Iterator[st
     if metrics.get("seen_in_training"):
         values = {"version": version, "count": metrics["seen_in_training"]}
         yield _("Version %(version)s was trained on the prompts of %(count)s of these rows.") % values
-
-
-def _chosen(groups: Sequence[Group], newest: str) -> Group | None:
-    """Returns the group with this newest id, else the newest group with the champion in it, else the newest group."""
-    requested = [group for group in groups if str(group.newest) == newest]
-    return next(iter([*requested, *(group for group in groups if group.has_champion), *groups]), None)
 
 
 def _sections(lines: Sequence[Line], attributes: Mapping[str, str]) -> Iterator[Section]:

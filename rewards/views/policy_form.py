@@ -54,7 +54,8 @@ class PolicyForm(forms.Form):
 
     def __init__(self, project: Project, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, label_suffix="", **kwargs)  # type: ignore[misc]
-        self.snapshots = list(_usable_snapshots(project)[:SNAPSHOTS_OFFERED])
+        usable = project.snapshots.filter(marked_at=None, erasing_at=None, erased_at=None)
+        self.snapshots = list(usable.defer("manifest").order_by("-pk")[:SNAPSHOTS_OFFERED])
         hints, usual = typing.get_type_hints(AlignConfig), _usual()
         self.fields["policy"] = forms.ChoiceField(choices=[(name, name) for name in bases()])
         self.fields["method"] = forms.ChoiceField(choices=list(METHODS.items()))
@@ -128,11 +129,6 @@ class PolicyForm(forms.Form):
 def _usual() -> dict[str, Any]:
     defaults = ((field.name, field.default) for field in dataclasses.fields(AlignConfig))
     return {name: value for name, value in defaults if value is not dataclasses.MISSING} | {"method": DPO}
-
-
-def _usable_snapshots(project: Project) -> Any:
-    usable = project.snapshots.filter(marked_at=None, erasing_at=None, erased_at=None)
-    return usable.defer("manifest").order_by("-pk")
 
 
 def _words(snapshot: Snapshot) -> str:

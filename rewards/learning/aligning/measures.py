@@ -29,20 +29,18 @@ def measure(policy: Policy, judged: Judgements, config: AlignConfig, *, progress
         return {"examples": 0}
     values = log_probs_of(policy, judged.units, Count("measure", len(judged.units), progress))
     pairs = [place for place, unit in enumerate(judged.units) if unit.rejected]
-    return {
-        "examples": len(judged.units),
-        "loss": _loss(values, judged, config),
-        **_preferences(pairs, values, judged, config),
-        "lengths": _lengths(judged.units),
-    }
-
-
-def _loss(values: Sequence[Sequence[LogProbs]], judged: Judgements, config: AlignConfig) -> float:
     counts = [len(trained_sides(unit, config.method)) for unit in judged.units]
     ours, theirs = (
         _flat([sides[:count] for sides, count in zip(of, counts, strict=True)]) for of in (values, judged.reference)
     )
-    return total_loss(judged.units, ours, theirs, config).item() / max(1, divisor(judged.units, config.method))
+    chosen = [unit.chosen.encoded.response_tokens for unit in judged.units]
+    rejected = [unit.rejected.encoded.response_tokens for unit in judged.units if unit.rejected]
+    return {
+        "examples": len(judged.units),
+        "loss": total_loss(judged.units, ours, theirs, config).item() / max(1, divisor(judged.units, config.method)),
+        **_preferences(pairs, values, judged, config),
+        "lengths": {"chosen": float(np.mean(chosen)), "rejected": float(np.mean(rejected)) if rejected else None},
+    }
 
 
 def _preferences(
@@ -69,13 +67,6 @@ def _preferences(
         "rejected_reward": float(rejected.mean()),
         "log_ratio_per_token": {"chosen": per_token[0], "rejected": per_token[1]},
     }
-
-
-def _lengths(units: Sequence[Unit]) -> dict[str, float | None]:
-    """Returns the mean lengths of the responses in tokens, before any cut."""
-    chosen = [unit.chosen.encoded.response_tokens for unit in units]
-    rejected = [unit.rejected.encoded.response_tokens for unit in units if unit.rejected]
-    return {"chosen": float(np.mean(chosen)), "rejected": float(np.mean(rejected)) if rejected else None}
 
 
 def _flat(values: Sequence[Sequence[LogProbs]]) -> torch.Tensor:

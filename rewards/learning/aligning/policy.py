@@ -195,9 +195,22 @@ def load_policy(
     """
     try:
         config = AutoConfig.from_pretrained(source.path, local_files_only=source.local, trust_remote_code=False)
-        _require_language_model(source, config.model_type)
+        model_type = config.model_type
+        # BERT has a causal class too, which no checkpoint was trained for.
+        if model_type not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES or model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
+            raise NotALanguageModel(
+                f"the policy {source} is of type {model_type}, which predicts no next token: name a causal language "
+                "model"
+            )
         tokenizer = AutoTokenizer.from_pretrained(source.path, local_files_only=source.local, trust_remote_code=False)
-        _require_tokenizer(source, tokenizer)
+        if not tokenizer.is_fast:
+            raise NotALanguageModel(
+                f"the tokenizer of {source} does not say which characters a token holds: add its tokenizer.json"
+            )
+        if tokenizer.eos_token_id is None:
+            raise NotALanguageModel(
+                f"the tokenizer of {source} has no end-of-text token: set eos_token in its tokenizer_config.json"
+            )
         network, stored = pretrained(AutoModelForCausalLM, source.path, local=source.local)
     except (OSError, ValueError) as error:
         raise MissingPolicy(f"the policy {source} cannot be loaded: {str(error).splitlines()[0]}") from error
@@ -262,22 +275,3 @@ def policy_hash(source: Source) -> str:
     except (OSError, ValueError) as error:
         raise MissingPolicy(f"the policy {source} cannot be loaded: {str(error).splitlines()[0]}") from error
     return hashlib.sha256("\n".join([config.to_json_string(), *files]).encode()).hexdigest()
-
-
-def _require_language_model(source: Source, model_type: str) -> None:
-    # BERT has a causal class too, which no checkpoint was trained for.
-    if model_type not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES or model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
-        raise NotALanguageModel(
-            f"the policy {source} is of type {model_type}, which predicts no next token: name a causal language model"
-        )
-
-
-def _require_tokenizer(source: Source, tokenizer: Any) -> None:
-    if not tokenizer.is_fast:
-        raise NotALanguageModel(
-            f"the tokenizer of {source} does not say which characters a token holds: add its tokenizer.json"
-        )
-    if tokenizer.eos_token_id is None:
-        raise NotALanguageModel(
-            f"the tokenizer of {source} has no end-of-text token: set eos_token in its tokenizer_config.json"
-        )

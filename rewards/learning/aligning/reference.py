@@ -58,13 +58,21 @@ def with_reference(
     counts = [[len(side.learnt) for side in unit.sides] for unit in units]
     total = sum(map(sum, counts))
     try:
-        flat = _read(place, total)
+        distributed.by_first(lambda: _verify(place, total))
+        values = torch.empty(total)
+        if total:
+            stored_in([place / TENSORS])[KEY].fill(values)
+        flat = np.asarray(values.numpy(), dtype=np.float32)
     except DamagedReference as damage:
         if place.exists():
             progress.tell("reference_refused", reason=str(damage))
         by_unit = log_probs_of(load(), units, Count("reference", len(units), progress))
         flat = np.concatenate([values for sides in by_unit for values in sides] or [np.empty(0, np.float32)])
-        _write(place, flat)
+        with distributed.whole_directory(place) as directory:
+            write_tensors(directory / TENSORS, {KEY: torch.from_numpy(flat)})
+            if distributed.is_first():
+                about = {"format": FORMAT, "tokens": len(flat), "sha256": file_sha256(directory / TENSORS)}
+                write_json(directory / ABOUT, about)
         progress.tell("reference_computed", hash=name, tokens=total)
     else:
         progress.tell("reference_read", hash=name, tokens=total)
@@ -81,7 +89,13 @@ def log_probs_of(policy: Policy, units: Sequence[Unit], count: Count | None = No
     Raises:
         OtherVocabulary: the policy has no logits for a token of the units.
     """
-    _require_vocabulary(policy, units)
+    largest = max((max(side.encoded.ids) for unit in units for side in unit.sides), default=0)
+    size = policy.network.config.get_text_config().vocab_size
+    if largest >= size:
+        raise OtherVocabulary(
+            f"the tokenizer gives the token {largest}, but the model knows {size}: the policy and its reference must "
+            "share one vocabulary"
+        )
     groups = [[side.encoded for side in unit.sides] for unit in units]
     budget = GPU_TOKENS if policy.device.type == "cuda" else CPU_TOKENS
     batches = policy.sizes(groups).batches(range(len(units)), budget)
@@ -108,25 +122,6 @@ def tokens_hash(units: Sequence[Unit]) -> str:
     return digest.hexdigest()
 
 
-def _require_vocabulary(policy: Policy, units: Sequence[Unit]) -> None:
-    largest = max((max(side.encoded.ids) for unit in units for side in unit.sides), default=0)
-    size = policy.network.config.get_text_config().vocab_size
-    if largest >= size:
-        raise OtherVocabulary(
-            f"the tokenizer gives the token {largest}, but the model knows {size}: the policy and its reference must "
-            "share one vocabulary"
-        )
-
-
-def _read(place: Path, total: int) -> LogProbs:
-    """Returns what is stored; raises DamagedReference in every process where it is absent or not what was written."""
-    distributed.by_first(lambda: _verify(place, total))
-    values = torch.empty(total)
-    if total:
-        stored_in([place / TENSORS])[KEY].fill(values)
-    return np.asarray(values.numpy(), dtype=np.float32)
-
-
 def _verify(place: Path, total: int) -> None:
     try:
         about = json.loads((place / ABOUT).read_bytes())
@@ -135,11 +130,3 @@ def _verify(place: Path, total: int) -> None:
         raise DamagedReference(f"{place} cannot be read: {error}") from None
     if not is_whole:
         raise DamagedReference(f"{place / TENSORS} is not the file that was written")
-
-
-def _write(place: Path, values: LogProbs) -> None:
-    with distributed.whole_directory(place) as directory:
-        write_tensors(directory / TENSORS, {KEY: torch.from_numpy(values)})
-        if distributed.is_first():
-            about = {"format": FORMAT, "tokens": len(values), "sha256": file_sha256(directory / TENSORS)}
-            write_json(directory / ABOUT, about)

@@ -12,7 +12,7 @@ from rewards.learning.aligning.steering import conditioned
 from rewards.learning.alike import Alike, counted, length_apart
 from rewards.learning.chat_templates import UnrenderableConversation
 from rewards.learning.data import Item, Turn
-from rewards.learning.encoding import ChatFrame, Encoded, Located
+from rewards.learning.encoding import ChatFrame, Encoded
 from rewards.learning.progress import Count, Progress
 
 
@@ -125,14 +125,11 @@ class _Encoder:
         levels = judged.attributes
         return conditioned(row.conversation, {name: levels[name] for name in self.attributes if levels})
 
-    def _located(self, item: Item) -> Located:
-        located = self.frame.locate(item)
+    def side(self, prompt: tuple[Turn, ...], judged: Judged, *, chosen: bool) -> Side:
+        located = self.frame.locate(Item("", prompt, judged.text))
         # One object for each token of the vocabulary: Python's integers take four times as much as what points to them.
         ids = tuple(self.integers.setdefault(token, token) for token in located.encoded.ids)
-        return replace(located, encoded=replace(located.encoded, ids=ids))
-
-    def side(self, prompt: tuple[Turn, ...], judged: Judged, *, chosen: bool) -> Side:
-        located = self._located(Item("", prompt, judged.text))
+        located = replace(located, encoded=replace(located.encoded, ids=ids))
         learnt = learnt_places(located.encoded)
         if self.config.method not in BY_SEGMENT:
             return Side(located.encoded, (0,) * len(learnt), (1.0,))

@@ -14,7 +14,6 @@ from rewards.management.models import named_model
 from rewards.model_downloads import hub
 from rewards.model_downloads.files import PARTS, files_of, part_of
 from rewards.model_downloads.licenses import MODEL_LICENSES, set_license
-from rewards.models import RewardModel
 
 
 class Command(BaseCommand):
@@ -39,24 +38,24 @@ class Command(BaseCommand):
             if options["license"]:
                 set_license(model, options["license"], options["license_text"])
             if options["to"]:
-                self.stdout.write(f"copied to {_copied(model, Path(options['to']), options['part'])}")
+                folder = Path(options["to"])
+                part = options["part"]
+                if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+                    raise CommandError(f"{folder} is not empty. Name a folder that is empty or does not exist yet.")
+                for file in part_of(files_of(model), part):
+                    target = folder / file.path
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    if isinstance(file.content, Path):
+                        shutil.copy(file.content, target)
+                    else:
+                        target.write_bytes(file.content)
+                audit.record(
+                    "model.downloaded", f"model version {model.version}", project=model.project, part=part or "all"
+                )
+                self.stdout.write(f"copied to {folder}")
             if options["push"]:
                 self.stdout.write(hub.push(model, options["push"], public=options["public"]))
         except Refusal as refusal:
             raise CommandError(str(refusal)) from refusal
         except OSError as error:
             raise CommandError(f"{error.filename or options['to']} cannot be written: {error.strerror}.") from error
-
-
-def _copied(model: RewardModel, folder: Path, part: str) -> Path:
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise CommandError(f"{folder} is not empty. Name a folder that is empty or does not exist yet.")
-    for file in part_of(files_of(model), part):
-        target = folder / file.path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(file.content, Path):
-            shutil.copy(file.content, target)
-        else:
-            target.write_bytes(file.content)
-    audit.record("model.downloaded", f"model version {model.version}", project=model.project, part=part or "all")
-    return folder

@@ -39,7 +39,7 @@ from benchmarks.training.pairs import (
     shuffled,
     tokens_of,
 )
-from rewards.learning.adaptation import prepare
+from rewards.learning.adapters import prepare
 from rewards.learning.backbones import Source
 from rewards.learning.batches import Sizes
 from rewards.learning.config import TrainConfig

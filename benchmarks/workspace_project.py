@@ -359,7 +359,7 @@ def _metrics(keys: Sequence[str]) -> dict[str, Any]:
     """Returns metrics as the learning core leaves them for a model whose predictions are a level off."""
     import numpy as np
 
-    from rewards.learning.calibration import pairwise_calibration
+    from rewards.learning.intervals import pairwise_calibration
     from rewards.learning.metrics import attribute_measures
 
     dice = np.random.default_rng(1)

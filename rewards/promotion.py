@@ -15,9 +15,9 @@ from annotator import audit
 from annotator.models import Project
 from annotator.refusals import Refusal
 from rewards import announcements
-from rewards.learning.comparisons import better
 from rewards.learning.data import USUAL_LEVELS, Task
 from rewards.learning.paired_gain import Gain, confidence_at, paired_gain
+from rewards.learning.pairs import better
 from rewards.models import RewardModel, RunState, TrainingRun
 from rewards.reasons import PAIRS, SQUARES, Reason, coded
 

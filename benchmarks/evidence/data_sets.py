@@ -13,9 +13,9 @@ import numpy as np
 from benchmarks.real_data import DATA
 from benchmarks.training.pairs import read_hh
 from rewards.learning.backbones import find_backbone
+from rewards.learning.baseline import depths, read
 from rewards.learning.config import AUTO, TrainConfig
 from rewards.learning.data import Floats, Response, Task, Turn, items_of
-from rewards.learning.depth import depths, read
 from rewards.learning.inference import frozen_features
 from rewards.learning.model_loading import load_backbone
 from rewards.learning.precision import with_precision

@@ -1,6 +1,6 @@
-"""Low-rank adapters (LoRA): puts them into a backbone, gives them their first values, and merges them into its weights.
+"""Prepares a network for training and makes a plain model of it afterwards.
 
-An adapter that has not been trained changes nothing, as its second matrix is 0.
+Low-rank adapters (LoRA) are put into a backbone and merged into its weights. An adapter that has not been trained changes nothing, as its second matrix is 0. Dropout is off in every case.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from peft import LoraConfig, inject_adapter_in_model
 from peft.tuners.lora import LoraLayer
 from torch import nn
 
-from rewards.learning.sharding import like
+from rewards.learning.config import TrainConfig
+from rewards.learning.model import RewardNetwork
+from rewards.learning.sharding import layers_of, like
 
 MARK, FIRST, INNER = ".lora_", ".lora_A.", ".base_layer"
 Value = TypeVar("Value")
@@ -54,3 +56,42 @@ def plain_names(tensors: Mapping[str, Value]) -> dict[str, Value]:
 def is_adapted(network: nn.Module) -> bool:
     """Returns whether the network has adapters."""
     return any(isinstance(module, LoraLayer) for module in network.modules())
+
+
+# Training ---------------------------------------------------------------------------------------------------
+
+
+def prepare(network: RewardNetwork, config: TrainConfig) -> None:
+    """Changes the network in place before the first step; `finish` removes what a stored model must not contain."""
+    if config.activation_checkpointing:
+        network.network.activation_checkpointing_enable({"use_reentrant": False})
+        # transformers recomputes activations in training mode only. That mode would switch dropout on, so its rates
+        # are set to 0: without that a resumed run, which stores no random state, would differ from an unbroken one.
+        network.train()
+        without_dropout(network)
+    if config.compile:
+        # The layers have one code, which is compiled once for all of them. Batches differ in length: static shapes
+        # would be compiled again for every new one.
+        for layer in layers_of(network.network):
+            layer.compile(dynamic=True)
+
+
+def finish(network: RewardNetwork) -> None:
+    """Merges adapters into the weights that they adapt, so that other software loads the stored model without peft.
+
+    Layers are no longer compiled: the stored model will not be either, and both must give the same.
+    """
+    network.eval()
+    for layer in layers_of(network.network):
+        layer._compiled_call_impl = None
+    merge_adapters(network)
+
+
+def without_dropout(network: nn.Module) -> None:
+    """Sets every dropout rate of the network to 0, in training mode as well."""
+    for module in network.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+        # Attention layers pass this rate to a function instead of holding an nn.Dropout.
+        if hasattr(module, "attention_dropout"):
+            module.attention_dropout = 0.0  # type: ignore[assignment]

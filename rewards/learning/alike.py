@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from rewards.learning.comparisons import is_different, told_apart
 from rewards.learning.data import Item, Task
 from rewards.learning.encoding import Encoded, Frame
+from rewards.learning.pairs import is_different, told_apart
 
 UNLIMITED = 1 << 40
 

@@ -1,6 +1,7 @@
 """Fits a ridge on the frozen backbone's features: the baseline, and the head from which fine-tuning starts.
 
-The ensemble, the learning curve and the score expected of each response come from refits of this ridge, in seconds.
+The ensemble, the learning curve and the score expected of each response come from refits of this ridge, in seconds. They also choose how many of an encoder's layers are read: the last ones serve what it was trained for, such as
+similarity of meaning, earlier ones may say more about quality, so the left-out errors decide.
 """
 
 from __future__ import annotations
@@ -13,19 +14,28 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from rewards.learning import curve, distributed
 from rewards.learning.config import TrainConfig
-from rewards.learning.cross_fit import cross_fitted, expected_rows, folds, is_informative
+from rewards.learning.cross_fit import (
+    Examples,
+    cross_fitted,
+    examples_of,
+    expected_rows,
+    folds,
+    is_informative,
+    only_compared,
+)
 from rewards.learning.data import Features, Floats, Ints, items_of
-from rewards.learning.depth import depths, read, settle
 from rewards.learning.ensemble import Ensemble, fit_ensemble
-from rewards.learning.examples import Examples, examples_of, only_compared
 from rewards.learning.inference import stored_features
-from rewards.learning.model import Loaded
+from rewards.learning.model import EncoderReward, Loaded, RewardNetwork
 from rewards.learning.progress import Progress
+from rewards.learning.refusals import Refused
 from rewards.learning.ridge import Ridge, constant_direction, fit_ridge
 from rewards.learning.segment_baseline import SegmentBaseline, fit_segment_baseline
+from rewards.learning.sharding import layers_of
 from rewards.learning.splits import Part
 from rewards.learning.token_rows import TokenRows
 
@@ -242,3 +252,56 @@ def expected(
     yield from expected_rows(
         [item.id for item in items_of(validation.tasks)], scores, attributes, informative=informative
     )
+
+
+# Depth ------------------------------------------------------------------------------------------------------
+
+
+SHARE = 2 / 3
+
+
+class NoSuchDepth(Refused):
+    """The backbone has fewer layers than were asked for, or has to be read as a whole."""
+
+
+def depths(network: RewardNetwork, wanted: int) -> list[Sequence[nn.Module]]:
+    """Returns the stacks of layers to try: the first `wanted`, or if that is 0, all and an encoder's first two thirds.
+
+    Raises:
+        NoSuchDepth: the backbone has fewer layers, or it can only be read as a whole.
+    """
+    every = list(layers_of(network.network))
+    if wanted > len(every):
+        raise NoSuchDepth(f"layers is {wanted}, but the backbone has {len(every)}: use 1 to {len(every)}, or 0")
+    # Decoders are read as a whole. So are encoders that share one layer's weights among all passes: they have no stack
+    # to shorten.
+    if not isinstance(network, EncoderReward) or len(every) < 2:
+        if wanted:
+            raise NoSuchDepth(
+                "layers is for encoders that are a pile of layers: this backbone is read as a whole, use 0"
+            )
+        return [every]
+    if wanted:
+        return [every[:wanted]]
+    return [every, every[: max(1, round(len(every) * SHARE))]]
+
+
+def read(network: RewardNetwork, layers: Sequence[nn.Module]) -> None:
+    """Makes the network compute and store only these layers from now on."""
+    former = layers_of(network.network)
+    if list(former) == list(layers):
+        return
+    name = next(name for name, module in network.network.named_modules() if module is former)
+    network.network.set_submodule(name, nn.ModuleList(layers))
+    # The stored configuration must say how many layers there are: transformers would else build, and miss, the others.
+    network.network.config.num_hidden_layers += len(layers) - len(former)
+
+
+def settle(network: RewardNetwork) -> None:
+    """Makes the chosen depth final: the configuration drops the kinds of the layers that are gone.
+
+    Until then `read` may put layers back, which need their kinds.
+    """
+    config = network.network.config
+    if getattr(config, "layer_types", None):
+        config.layer_types = config.layer_types[: config.num_hidden_layers]

@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewards.learning import distributed
-from rewards.learning.baseline import Baseline, Reward, fitted, set_head
+from rewards.learning.baseline import Baseline, Reward, fitted, read, set_head, settle
 from rewards.learning.config import TrainConfig
 from rewards.learning.cross_fit import FOLDS, folds
 from rewards.learning.curve import FEWEST_PROMPTS, RMSE, WRONG, FoldErrors, curve_of
 from rewards.learning.data import Floats
-from rewards.learning.depth import read, settle
 from rewards.learning.finetune import Run, fine_tune
 from rewards.learning.inference import predict
 from rewards.learning.model import Loaded

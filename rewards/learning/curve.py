@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rewards.learning.cross_fit import middles
+from rewards.learning.cross_fit import examples_of, middles, only_compared
 from rewards.learning.data import Features, Floats, Ints
-from rewards.learning.examples import examples_of, only_compared
 from rewards.learning.paired_gain import t_quantile
 from rewards.learning.pairs import in_order
 from rewards.learning.ridge import fit_ridge, scaling_of

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from rewards.learning import distributed, sharding
-from rewards.learning.adaptation import finish, prepare
+from rewards.learning.adapters import finish, prepare
 from rewards.learning.batches import Sizes
 from rewards.learning.config import TrainConfig
 from rewards.learning.encoding import Encoded

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rewards.learning.calibration import calibration
 from rewards.learning.data import USUAL_LEVELS, Floats, Task
-from rewards.learning.intervals import by_prompt
+from rewards.learning.intervals import by_prompt, calibration
 
 CONSTANT = 1e-6
 """Predictions with a standard deviation below this are all the same."""

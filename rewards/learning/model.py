@@ -25,14 +25,17 @@ from rewards.learning.packing import (
     ATTENTION,
     PROBE,
     Packed,
+    SegmentTokens,
     by_prompt,
     causal_mask,
     may_pack,
     pack,
     packed_hidden,
     packed_length,
+    places_of,
+    segment_means,
+    segment_tokens,
 )
-from rewards.learning.segment_pooling import SegmentTokens, places_of, segment_means, segment_tokens
 from rewards.learning.sharding import like
 
 ENCODER, DECODER = "mean+length", "last"  # the two ways to pool, as a manifest names them

@@ -31,9 +31,16 @@ from rewards.learning.data import EXAMPLE, file_sha256
 from rewards.learning.inference import predict
 from rewards.learning.metrics import weighted_sum
 from rewards.learning.model import DECODER, ENCODER, DecoderReward, EncoderReward, Loaded, RewardNetwork
-from rewards.learning.model_loading import add_segment_head, encoder_of, install, make_frame, pretrained
+from rewards.learning.model_loading import (
+    add_segment_head,
+    encoder_of,
+    fill,
+    install,
+    loads_in_parts,
+    make_frame,
+    pretrained,
+)
 from rewards.learning.refusals import Refused
-from rewards.learning.sharded_loading import fill, loads_in_parts
 from rewards.learning.sharding import whole
 from rewards.learning.tensor_files import Stored, stored_in, write_shards
 

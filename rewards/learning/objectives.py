@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from rewards.learning.comparisons import better
 from rewards.learning.config import JOINT, REGRESSION
 from rewards.learning.data import Floats, Ints, Task, targets_of
+from rewards.learning.pairs import better
 from rewards.learning.segment_answers import SegmentAnswers
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rewards.learning.calibration import pairwise_calibration
+from rewards.learning.intervals import pairwise_calibration
 from rewards.learning.metrics import attribute_measures
 from rewards.models import Evaluation, RewardModel
 

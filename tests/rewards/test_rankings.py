@@ -8,9 +8,8 @@ from django.conf import settings
 
 from annotator.models import Adjudication, Consensus, Label, Project
 from rewards import snapshots
-from rewards.learning.comparisons import better
 from rewards.learning.data import Response, Task, Turn, read_snapshot, read_tasks
-from rewards.learning.pairs import pairs_of
+from rewards.learning.pairs import better, pairs_of
 from rewards.learning.refusals import Refused
 from rewards.models import Snapshot
 from rewards.new_labels import news_since

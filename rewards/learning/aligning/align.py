@@ -22,9 +22,15 @@ from rewards.learning.aligning.config import (
     public_settings,
     setting_hash,
 )
-from rewards.learning.aligning.measures import measure, weightless
-from rewards.learning.aligning.policy import Policy, computes_in_half, find_policy, load_configured, policy_hash
-from rewards.learning.aligning.policy_files import finish, save_policy
+from rewards.learning.aligning.policy import (
+    Policy,
+    computes_in_half,
+    find_policy,
+    finish,
+    load_configured,
+    policy_hash,
+    save_policy,
+)
 from rewards.learning.aligning.reference import Judgements, with_reference
 from rewards.learning.aligning.rows import (
     NoRows,
@@ -45,7 +51,7 @@ from rewards.learning.aligning.sampling import (
 from rewards.learning.aligning.segments import normalised
 from rewards.learning.aligning.sides import alike_units, units_of, without_alike
 from rewards.learning.aligning.steering import requested_levels
-from rewards.learning.aligning.training import Run, train_policy
+from rewards.learning.aligning.training import Run, measure, train_policy, weightless
 from rewards.learning.alike import Alike, sentences
 from rewards.learning.atomic_directories import write_json
 from rewards.learning.chat_templates import RENDERING

@@ -16,8 +16,7 @@ import numpy as np
 import torch
 
 from rewards.learning.aligning.config import AlignConfig
-from rewards.learning.aligning.policy import load_configured
-from rewards.learning.aligning.policy_files import ABOUT
+from rewards.learning.aligning.policy import ABOUT, load_configured
 from rewards.learning.aligning.rows import read_prompts
 from rewards.learning.aligning.sampling import Measures, Sample, answers, sampled_log_probs, sampled_measures
 from rewards.learning.aligning.steering import conditioned

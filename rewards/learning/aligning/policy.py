@@ -9,6 +9,7 @@ import hashlib
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,20 +19,21 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from rewards.learning import distributed
-from rewards.learning.adapters import add_adapters, start_adapters
+from rewards.learning.adapters import add_adapters, merge_adapters, start_adapters
 from rewards.learning.aligning.config import AlignConfig
 from rewards.learning.aligning.sides import learnt_places
+from rewards.learning.atomic_directories import write_json
 from rewards.learning.backbones import MissingBackbone, Source, find_backbone
 from rewards.learning.batches import Sizes
-from rewards.learning.chat_templates import frozen, require_steady
+from rewards.learning.chat_templates import frozen, require_steady, template_hash
 from rewards.learning.config import AUTO, BFLOAT16
 from rewards.learning.data import file_sha256
 from rewards.learning.encoding import ChatFrame, Encoded
 from rewards.learning.model import collate
-from rewards.learning.model_loading import positions, pretrained
+from rewards.learning.model_files import save_weights
+from rewards.learning.model_loading import allocate, fill, is_empty, positions, pretrained, weight_files
 from rewards.learning.packing import ATTENTION, PROBE, causal_mask, may_pack, pack, packed_length, shared_length
 from rewards.learning.refusals import Refused
-from rewards.learning.sharded_loading import allocate, fill, is_empty, weight_files
 from rewards.learning.sharding import settle, shard
 from rewards.learning.tensor_files import Stored
 
@@ -275,3 +277,31 @@ def policy_hash(source: Source) -> str:
     except (OSError, ValueError) as error:
         raise MissingPolicy(f"the policy {source} cannot be loaded: {str(error).splitlines()[0]}") from error
     return hashlib.sha256("\n".join([config.to_json_string(), *files]).encode()).hexdigest()
+
+
+# Files ------------------------------------------------------------------------------------------------------
+
+
+FORMAT = 1
+ABOUT = "alignment.json"
+
+
+def finish(policy: Policy) -> None:
+    """Merges adapters into the weights that they adapt, and undoes what only training needs."""
+    policy.network.eval()
+    policy.unpack()
+    merge_adapters(policy.network)
+
+
+def save_policy(place: Path, policy: Policy, about: Mapping[str, Any]) -> None:
+    """Writes the whole directory or nothing. `alignment.json` comes last and holds the sha256 of every other file.
+
+    Every process calls it, as each holds a part of the weights; the first one writes.
+    """
+    with distributed.whole_directory(place) as directory:
+        save_weights(policy.network, directory)
+        if distributed.is_first():
+            policy.frame.tokenizer.save_pretrained(directory)
+            files = {path.name: file_sha256(path) for path in sorted(directory.iterdir())}
+            template = {"template_hash": template_hash(policy.frame.template), "max_length": policy.frame.max_length}
+            write_json(directory / ABOUT, {"format": FORMAT, **about, **template, "files": files})

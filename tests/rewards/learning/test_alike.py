@@ -15,12 +15,12 @@ from rewards.learning.aligning.align import align
 from rewards.learning.aligning.rows import NoRows
 from rewards.learning.alike import alike_of, length_apart, sentences, with_alike
 from rewards.learning.chat_templates import PROMPT_TEMPLATE
-from rewards.learning.comparisons import better
 from rewards.learning.data import Item, Response, Task, Turn
 from rewards.learning.encoding import ChatFrame, Frame, pair_frame
 from rewards.learning.evaluate import measure, prediction_rows
 from rewards.learning.model import DECODER
 from rewards.learning.model_files import RIDGE, Manifest
+from rewards.learning.pairs import better
 from rewards.learning.splits import NothingApart
 from rewards.learning.train import train
 from tests.rewards.learning.aligning.builders import make_alignment

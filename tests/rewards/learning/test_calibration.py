@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rewards.learning.calibration import calibration, line, pairwise_calibration
+from rewards.learning.intervals import calibration, line, pairwise_calibration
 
 RNG = np.random.default_rng(0)
 

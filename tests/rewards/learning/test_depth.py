@@ -10,9 +10,9 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from rewards.learning.backbones import Source
+from rewards.learning.baseline import NoSuchDepth, depths, read, settle
 from rewards.learning.chat_templates import template_hash
 from rewards.learning.data import Item, Turn, items_of, read_snapshot
-from rewards.learning.depth import NoSuchDepth, depths, read, settle
 from rewards.learning.inference import predict
 from rewards.learning.model import Loaded
 from rewards.learning.model_files import Checkpoint, Manifest, load_checkpoint, save_checkpoint

@@ -25,8 +25,7 @@ from rewards.learning.model_files import (
     load_checkpoint,
     save_checkpoint,
 )
-from rewards.learning.model_loading import load_backbone
-from rewards.learning.sharded_loading import IncompleteWeights
+from rewards.learning.model_loading import IncompleteWeights, load_backbone
 
 CPU = torch.device("cpu")
 ATTRIBUTES = ("helpfulness", "verbosity")

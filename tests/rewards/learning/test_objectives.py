@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from rewards.learning.comparisons import better
 from rewards.learning.data import Task, read_tasks
 from rewards.learning.objectives import Answers, Objective, Predicted, answers_of, as_pairs, segment_loss, whole_loss
+from rewards.learning.pairs import better
 from rewards.learning.segment_answers import SegmentAnswers
 from tests.rewards.learning.builders import Row, make_response, make_row, write_jsonl
 

@@ -12,8 +12,7 @@ from rewards.learning.backbones import Source
 from rewards.learning.encoding import Encoded
 from rewards.learning.model import Loaded, RewardNetwork, collate, set_segment_head
 from rewards.learning.model_loading import load_backbone
-from rewards.learning.packing import pack
-from rewards.learning.segment_pooling import places_of, segment_means, segment_tokens
+from rewards.learning.packing import pack, places_of, segment_means, segment_tokens
 from tests.rewards.learning.test_packing import make_decoder
 
 CPU = torch.device("cpu")

@@ -28,8 +28,8 @@ from rewards import runs
 from rewards.access import managed_policy, managed_policy_run
 from rewards.api.model_downloads import ModelFileSerializer
 from rewards.models import WORKING_STATES, Policy, RunState, Snapshot, TrainingRun
-from rewards.policies import downloads, offers, policy_runs, registry
-from rewards.policies.setting_texts import SETTINGS
+from rewards.policies import downloads, policy_runs, registry
+from rewards.policies.policy_settings import SETTINGS
 from rewards.reasons import in_english
 
 STATES = (*WORKING_STATES[:-1], RunState.QUEUED, RunState.DONE, RunState.FAILED, RunState.CANCELLED)
@@ -274,7 +274,7 @@ class Offer(APIView):
         policy = managed_policy(access.user_of(request), pk)
         data = OfferRequestSerializer(data=request.data)
         data.is_valid(raise_exception=True)
-        offered = offers.offer(policy, confirmed=data.validated_data["confirm"], now=database_now())
+        offered = registry.offer(policy, confirmed=data.validated_data["confirm"], now=database_now())
         return Response(PolicySerializer(offered).data)
 
 

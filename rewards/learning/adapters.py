@@ -1,6 +1,7 @@
 """Prepares a network for training and makes a plain model of it afterwards.
 
-Low-rank adapters (LoRA) are put into a backbone and merged into its weights. An adapter that has not been trained changes nothing, as its second matrix is 0. Dropout is off in every case.
+Low-rank adapters (LoRA) are put into a backbone and merged into its weights. An adapter that has not been trained
+changes nothing, as its second matrix is 0. Dropout is off in every case.
 """
 
 from __future__ import annotations

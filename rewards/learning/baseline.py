@@ -1,6 +1,7 @@
 """Fits a ridge on the frozen backbone's features: the baseline, and the head from which fine-tuning starts.
 
-The ensemble, the learning curve and the score expected of each response come from refits of this ridge, in seconds. They also choose how many of an encoder's layers are read: the last ones serve what it was trained for, such as
+The ensemble, the learning curve and the score expected of each response come from refits of this ridge, in seconds.
+They also choose how many of an encoder's layers are read: the last ones serve what it was trained for, such as
 similarity of meaning, earlier ones may say more about quality, so the left-out errors decide.
 """
 

@@ -1,20 +1,90 @@
-"""Keeps aligned policies: stores the row of a new one, says where it comes from, and verifies its files."""
+"""Keeps aligned policies: stores a new one, offers it or not, says where it comes from, and verifies its files.
+
+Whether it is offered is a pure rule over its judgement, or decided by a manager by hand, which is audited.
+"""
 
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db import transaction
 from django.utils.translation import gettext as _
 
+from annotator import audit
+from annotator.refusals import Refusal
 from annotator.storage.hidden_paths import value_without_places
 from rewards import registry
 from rewards.learning.data import file_sha256
 from rewards.models import Policy, RewardModel, TrainingRun
-from rewards.policies.offers import Decision
+from rewards.reasons import Reason, coded, in_english, in_words
 
 MANIFEST = "alignment.json"
+
+
+FEWEST_PROMPTS = 10
+"""Held-out prompts below which no policy is judged."""
+EVEN = 0.5
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the rule says of a policy, and why."""
+
+    state: Policy.State
+    reason: Reason
+
+
+def decide(judgement: Mapping[str, Any]) -> Decision:
+    """Offers a policy whose win rate's interval lies above 50 %, and refuses every other one that was judged."""
+    rate, interval = judgement["win_rate"], judgement["win_rate_interval"]
+    if not all(math.isfinite(value) for value in judgement["reward"].values()):
+        return Decision(Policy.State.REFUSED, coded("rewards_not_numbers"))
+    if judgement["ties"] == judgement["prompts"]:
+        return Decision(Policy.State.REFUSED, coded("same_answers", prompts=judgement["prompts"]))
+    low = interval[0] if interval else 0.0
+    shares = {"rate": 100 * rate, "low": 100 * low}
+    if low > EVEN:
+        return Decision(Policy.State.OFFERED, coded("better_answers", prompts=judgement["prompts"], **shares))
+    if rate > EVEN:
+        return Decision(Policy.State.REFUSED, coded("may_be_chance", prompts=judgement["prompts"], **shares))
+    return Decision(Policy.State.REFUSED, coded("worse_answers", prompts=judgement["prompts"], rate=100 * rate))
+
+
+def unjudged(*, prompts: int | None = None) -> Decision:
+    """Returns what is said of a policy that nobody could judge: for lack of a champion, or of so many prompts."""
+    if prompts is None:
+        return Decision(Policy.State.CANDIDATE, coded("no_champion"))
+    return Decision(Policy.State.CANDIDATE, coded("no_prompts", prompts=prompts, fewest=FEWEST_PROMPTS))
+
+
+@transaction.atomic
+def offer(policy: Policy, *, confirmed: bool, now: datetime) -> Policy:
+    """Offers a policy that the rule has refused, or that nobody has judged.
+
+    Raises:
+        Refusal: it is offered.
+        Refusal: there is nothing left to offer.
+        Refusal: nobody has confirmed that it is wanted against the rule.
+    """
+    policy = Policy.objects.select_for_update(of=["self"]).select_related("project").get(pk=policy.pk)
+    if policy.state == Policy.State.OFFERED:
+        raise Refusal(_("Policy %(version)s is offered already.") % {"version": policy.version}, code="offered_already")
+    if policy.is_erased():
+        text = _("Policy %(version)s has been erased with the snapshot that it learnt from.")
+        raise Refusal(text % {"version": policy.version}, code="files_erased")
+    if not confirmed:
+        text = _("Policy %(version)s is not offered. %(reason)s Confirm to offer it anyway.")
+        words = {"version": policy.version, "reason": in_words(policy.reason)}
+        raise Refusal(text % words, code="confirmation_needed")
+    overruled = policy.reason
+    policy.state, policy.offered_at = Policy.State.OFFERED, now
+    policy.reason = coded("by_hand", before=overruled)
+    policy.save(update_fields=["state", "offered_at", "reason"])
+    audit.record("policy.offered", f"policy {policy.version}", project=policy.project, overruled=in_english(overruled))
+    return policy
 
 
 def register(

@@ -16,7 +16,7 @@ from annotator.models import User
 from annotator.refusals import Refusal
 from rewards.learning.refusals import Refused
 from rewards.models import RewardModel, ScoringJob
-from rewards.scoring.model_cache import as_items, scorer_of
+from rewards.scoring.chunks import as_items, scorer_of
 
 if TYPE_CHECKING:
     from rewards.learning.score import Scored

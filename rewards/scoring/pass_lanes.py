@@ -22,8 +22,7 @@ from annotator.models import Project
 from annotator.storage import disk_space
 from annotator.storage.hidden_paths import without_places
 from rewards.models import RewardModel, ScoringLane, ScoringPass
-from rewards.scoring.chunks import Chunk, score_chunk
-from rewards.scoring.model_cache import scorer_of
+from rewards.scoring.chunks import Chunk, score_chunk, scorer_of
 
 MOST_LANES = 64
 LOST_AFTER = timedelta(minutes=2)

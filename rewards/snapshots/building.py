@@ -1,37 +1,142 @@
 """Builds a snapshot: reads the labels in force, writes them to files in a folder of its own, and puts it into place.
 
 One process at a time builds for a project, by a lock that PostgreSQL releases when the process dies. So whoever holds
-it knows that every unfinished folder of the project was left by a process that was killed.
+it knows that every unfinished folder of the project was left by a process that was killed. The two files are written
+line by line, with their hashes and counts: they are never read again.
 """
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import tempfile
 import time
+from array import array
+from collections import Counter
 from collections.abc import Generator
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
+import numpy as np
 from django.conf import settings
 from django.db import connection, transaction
+from django.utils.translation import gettext as _
 
 from annotator import audit
 from annotator.consensus import Rules
 from annotator.db import locks
 from annotator.db.clock import database_now
 from annotator.importing.bulk_copy import copy_rows
-from annotator.models import Project, Task
+from annotator.models import Label, Project, Task
+from annotator.models.in_force import AGREED, IMPORTED, compared_alone
+from annotator.models.splits import is_held_out
 from annotator.refusals import Refusal
 from annotator.storage import artifacts, disk_space
 from rewards.learning.data import USUAL_LEVELS
 from rewards.models import Snapshot, SnapshotTask
 from rewards.snapshots import lines
-from rewards.snapshots.files import Files
+from rewards.snapshots.lines import Line
+
+
+def has_answers(project: Project) -> bool:
+    """Returns whether there is anything to learn from: a label in force, or a preference."""
+    if Label.objects.for_project(project.pk).are_in_force():
+        return True
+    preferred = compared_alone(project.tasks.all())
+    # Two reads, as each has an index: one for both would look at every task of a project without answers.
+    agreed = preferred.filter(AGREED, consensus__project=project)
+    return preferred.filter(IMPORTED).union(agreed).exists()
+
+
+def require_answers(project: Project) -> None:
+    """Raises Refusal where there is nothing to learn from; it reads one label at most."""
+    if not has_answers(project):
+        text = _("There are no labels and no preferences in %(project)s yet. Rate tasks, or import some.")
+        raise Refusal(text % {"project": project.name}, code="not_enough_labels")
+
+
+PROMPT_BYTES = 16
+"""Half of a prompt's hash is kept to count the prompts: no two of them have it in common by chance."""
+
+
+class Side:
+    """One side of the split: its file, the file's SHA-256 and the counts."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = path.open("wb", buffering=1 << 20)
+        self.hash = hashlib.sha256()
+        self.tasks = self.responses = self.labels = self.preferences = 0
+        self._prompts = bytearray()
+
+    def add(self, line: Line) -> None:
+        text = line.text.encode()
+        self.file.write(text)
+        self.hash.update(text)
+        self.tasks += 1
+        self.responses += line.responses
+        self.labels += line.labels
+        self.preferences += line.preferences
+        self._prompts += int(line.prompt_hash[: 2 * PROMPT_BYTES], 16).to_bytes(PROMPT_BYTES, "big")
+
+    def prompts(self) -> int:
+        """Returns the number of different prompts."""
+        return len(np.unique(np.frombuffer(self._prompts, dtype=f"S{PROMPT_BYTES}")))
+
+    def finish(self) -> None:
+        """Sees to it that the file is on the disk."""
+        self.file.flush()
+        os.fsync(self.file.fileno())
+
+
+@dataclass
+class Files:
+    """The files while they are written, and the tasks in them; a million of these take eight megabytes."""
+
+    folder: Path
+    validation_share: float
+    tasks: "array[int]" = field(default_factory=lambda: array("q"))
+    redacted: dict[int, datetime] = field(default_factory=dict)
+    versions: Counter[int] = field(default_factory=Counter)
+    """Labels by the version of the rubric that they were made under."""
+
+    def __enter__(self) -> "Files":
+        self.sides = {name: Side(self.folder / f"{name}.jsonl") for name in ("train", "validation")}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # All are closed, even if one of them finds the disk full.
+        with ExitStack() as stack:
+            for side in self.sides.values():
+                stack.callback(side.file.close)
+
+    def add(self, line: Line) -> None:
+        self.sides["validation" if is_held_out(line.prompt_hash, self.validation_share) else "train"].add(line)
+        self.tasks.append(line.task)
+        self.versions.update(line.versions)
+        if line.redacted_at:
+            self.redacted[line.task] = line.redacted_at
+
+    def finish(self) -> None:
+        for side in self.sides.values():
+            side.finish()
+
+    def hashes(self) -> dict[str, str]:
+        """Returns the SHA-256 of each file by its name."""
+        return {f"{name}.jsonl": side.hash.hexdigest() for name, side in self.sides.items()}
+
+    def counts(self) -> dict[str, int]:
+        """Returns the manifest's counts."""
+        whats = ("tasks", "responses", "labels", "preferences")
+        counts = {f"{name}_{what}": getattr(side, what) for name, side in self.sides.items() for what in whats}
+        return counts | {f"{name}_prompts": side.prompts() for name, side in self.sides.items()}
+
 
 FORMAT = 1
 LOCK = 83121

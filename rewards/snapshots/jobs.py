@@ -11,8 +11,7 @@ from annotator.db.clock import database_now
 from annotator.models import Project, User
 from annotator.storage import disk_space
 from rewards.models import SnapshotJob
-from rewards.snapshots.answers import require_answers
-from rewards.snapshots.building import steps
+from rewards.snapshots.building import require_answers, steps
 
 KEPT = timedelta(days=7)
 _ENDED = (SnapshotJob.State.DONE, SnapshotJob.State.FAILED)

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from rewards.views import evaluations, model_downloads, models, overview, pages, policies, ranking
+from rewards.views import model_downloads, models, overview, pages, policies, ranking
 
 urlpatterns = [
     path("projects/<slug:slug>/", overview.overview, name="overview"),
@@ -33,7 +33,7 @@ urlpatterns = [
     path("projects/<slug:slug>/models/policies/<int:pk>/archive/", policies.policy_archive, name="policy-archive"),
     path("projects/<slug:slug>/models/policies/<int:pk>/files/<path:path>", policies.policy_file, name="policy-file"),
     path("projects/<slug:slug>/comparison/", pages.comparison, name="comparison"),
-    path("projects/<slug:slug>/evaluation-jobs/", evaluations.jobs, name="evaluation-jobs"),
-    path("evaluation-jobs/<int:pk>/remove/", evaluations.remove_job, name="remove-evaluation-job"),
-    path("evaluations/<int:pk>/delete/", evaluations.delete_evaluation, name="delete-evaluation"),
+    path("projects/<slug:slug>/evaluation-jobs/", pages.jobs, name="evaluation-jobs"),
+    path("evaluation-jobs/<int:pk>/remove/", pages.remove_job, name="remove-evaluation-job"),
+    path("evaluations/<int:pk>/delete/", pages.delete_evaluation, name="delete-evaluation"),
 ]

@@ -20,7 +20,7 @@ from annotator.models.in_force import compared_alone
 from annotator.models.splits import HELD_OUT, is_held_out
 from annotator.reading.blindness import tasks_held_by
 from annotator.search.listing import listed
-from rewards.learning_material import material
+from rewards.new_labels import material
 from rewards.rated_models import rated_models
 from rewards.snapshots import has_answers, lines
 from tests.builders import NOW, imported, make_task, rate, task_row, the_task

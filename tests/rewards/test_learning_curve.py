@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from annotator.models import Project
-from rewards import learning_curve
+from rewards import model_figures
 from rewards.models import RewardModel, TrainingRun
 from tests.annotator.models.test_constraints import make_model
 from tests.conftest import Cast
@@ -27,8 +27,8 @@ def metrics(**outlook: Any) -> dict[str, Any]:
     return {"learning_curve": {"points": points, "law": law, "outlook": OUTLOOK | outlook, "draws": 12}}
 
 
-def told(**fields: Any) -> learning_curve.Summary:
-    outlook = learning_curve.summary(metrics(**fields))
+def told(**fields: Any) -> model_figures.Summary:
+    outlook = model_figures.summary(metrics(**fields))
     assert outlook
     return outlook
 
@@ -56,7 +56,7 @@ def test_far_ahead_is_a_guess() -> None:
 def test_preferences_are_called_so() -> None:
     stored = metrics()
     stored["learning_curve"]["measure"] = "wrong"
-    outlook = learning_curve.summary(stored)
+    outlook = model_figures.summary(stored)
     assert outlook
     assert "The next 1,000 preferences would lower the share of pairs in the wrong order" in outlook.sentence
 
@@ -69,12 +69,12 @@ def test_a_curve_of_an_earlier_version_is_still_shown() -> None:
         .replace('"then"', '"rmse_then"')
     )
     del stored["learning_curve"]["outlook"]["probability"]
-    assert learning_curve.summary(stored)
+    assert model_figures.summary(stored)
 
 
 def test_runs_without_a_curve_say_nothing() -> None:
-    assert learning_curve.summary({}) is None
-    assert learning_curve.summary({"learning_curve": None}) is None
+    assert model_figures.summary({}) is None
+    assert model_figures.summary({"learning_curve": None}) is None
 
 
 @pytest.mark.parametrize("place", ["runs/{0.run_id}", "{0.pk}"])

@@ -19,7 +19,7 @@ from annotator.models.annotation import NEITHER_VALID
 from annotator.models.public_ids import response_of
 from annotator.models.splits import is_held_out
 from annotator.review import adjudicate
-from rewards import largest_errors, learning_material, run_progress, scoring
+from rewards import largest_errors, new_labels, run_progress, scoring
 from rewards.learning.config import PATH_SETTINGS, TrainConfig
 from rewards.learning.data import Response as Scored
 from rewards.learning.data import Task as Row
@@ -497,7 +497,7 @@ def test_rest_describes_every_setting(carol: Client) -> None:
 def test_the_material_is_split_as_a_snapshot_splits_it(labelled: Project) -> None:
     hashes = {task.prompt_hash for task in labelled.tasks.all()}
     held_out = {prompt for prompt in hashes if is_held_out(prompt, labelled.validation_share)}
-    counted = learning_material.material(labelled)
+    counted = new_labels.material(labelled)
     assert (counted.labels, counted.held_out_prompts, counted.train_prompts) == (
         24,
         len(held_out),
@@ -507,7 +507,7 @@ def test_the_material_is_split_as_a_snapshot_splits_it(labelled: Project) -> Non
 
 
 def test_preferences_without_labels_are_material(cast: Cast) -> None:
-    counted = learning_material.material(preferred_project(tasks=12))
+    counted = new_labels.material(preferred_project(tasks=12))
     assert (counted.labels, counted.preferences) == (0, 12)
     assert counted.train_prompts + counted.held_out_prompts == 12
 
@@ -517,16 +517,16 @@ def test_a_reviewers_preference_is_material_in_place_of_the_annotators(project: 
     tasks = [make_task(project) for _ in range(3)]
     for preference in (1, 1, NEITHER_VALID):
         rate(project, cast.alice, preference=preference)
-    assert learning_material.material(project).preferences == 2
+    assert new_labels.material(project).preferences == 2
     for task, preference in zip(tasks[1:], (NEITHER_VALID, -2), strict=True):
         scores = {response.pk: dict.fromkeys(ATTRIBUTES, 2) for response in task.responses.all()}
         adjudicate(task.pk, scores=scores, preference=preference, reason="slip", by=cast.carol, now=NOW)
-        assert learning_material.material(project).preferences == (1 if preference == NEITHER_VALID else 2)
+        assert new_labels.material(project).preferences == (1 if preference == NEITHER_VALID else 2)
 
 
 def test_material_beyond_the_limit_is_said_to_be_more(labelled: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learning_material, "MOST_TASKS", 5)
-    counted = learning_material.material(labelled)
+    monkeypatch.setattr(new_labels, "MOST_TASKS", 5)
+    counted = new_labels.material(labelled)
     assert counted.at_least
     assert counted.labels < 24
 

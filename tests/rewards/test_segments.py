@@ -12,8 +12,7 @@ from annotator.exporting.layouts import LAYOUTS
 from annotator.models import Project, Response
 from rewards import runs, tasks
 from rewards.models import RewardModel, RunState, Score, TrainingRun
-from rewards.scoring.chunks import Chunk, score_chunk
-from rewards.scoring.model_cache import scorer_of
+from rewards.scoring.chunks import Chunk, score_chunk, scorer_of
 from tests.annotator.segmented import make_segmented_project
 from tests.builders import imported, make_user
 

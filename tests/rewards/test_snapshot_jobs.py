@@ -21,7 +21,7 @@ from annotator.stopping import stopping
 from annotator.storage import disk_space
 from rewards import owned_runs, run_steps, runs, snapshots, tasks
 from rewards.models import Snapshot, SnapshotJob, TrainingRun
-from rewards.snapshots import building, files, jobs, lines
+from rewards.snapshots import building, jobs, lines
 from tests.builders import NOW, make_member, make_user
 from tests.celery_workers import environment, wait_for, worker
 from tests.conftest import As
@@ -77,7 +77,7 @@ def test_one_request_of_a_project_waits_at_a_time(job: SnapshotJob) -> None:
 def test_a_worker_that_is_stopped_leaves_the_job_to_the_next(job: SnapshotJob, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "TASKS_AT_ONCE", 5)
     with monkeypatch.context() as patched:
-        patched.setattr(files.Files, "add", lambda *_: stopping.set())
+        patched.setattr(building.Files, "add", lambda *_: stopping.set())
         try:
             jobs.build_waiting()
         finally:
@@ -112,7 +112,7 @@ def test_a_disk_that_fills_up_meanwhile_is_named_and_keeps_no_litter(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as filled:
-        filled.setattr(files.Side, "add", full)
+        filled.setattr(building.Side, "add", full)
         jobs.build_waiting()
     assert (ended(job), unfinished()) == (("failed", "disk_full"), [])
     assert job.error == "The disk is full. Try again when there is room."
@@ -241,7 +241,7 @@ def test_the_lock_is_free_after_a_disk_was_full(project: Project, monkeypatch: p
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(files.Side, "add", full)
+    monkeypatch.setattr(building.Side, "add", full)
     with pytest.raises(disk_space.DiskNearlyFull):
         snapshots.take(project, now=NOW)
     with connection.cursor() as cursor:

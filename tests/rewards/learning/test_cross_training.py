@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rewards import learning_curve
+from rewards import model_figures
 from rewards.learning import cross_training
 from rewards.learning.config import TrainConfig
 from rewards.learning.cross_training import fits_budget
@@ -147,7 +147,7 @@ def test_a_curve_of_fine_tuning_is_drawn_where_it_is_asked_for(
     trained = [event["prompts"] for event in read_events(run) if event["event"] == "fold"]
     assert len(trained) == 15
     assert min(trained) < max(trained) / 3
-    assert learning_curve.summary(read_json(run / "metrics.json"), name="fine_tuned_curve")
+    assert model_figures.summary(read_json(run / "metrics.json"), name="fine_tuned_curve")
 
 
 def test_without_a_wish_there_is_no_curve_of_fine_tuning(decoder_directory: Path, tmp_path: Path) -> None:

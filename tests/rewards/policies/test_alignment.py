@@ -23,7 +23,7 @@ from rewards.learning.aligning.align import align
 from rewards.learning.aligning.answering import answer
 from rewards.learning.train import train
 from rewards.models import Policy, RewardModel, RunState, Snapshot, TrainingRun
-from rewards.policies import alignment, judging, policy_runs, registry
+from rewards.policies import alignment, policy_runs, registry
 from rewards.reasons import in_words
 from tests.celery_workers import wait_for, worker
 from tests.rewards.learning.aligning.builders import TEMPLATE
@@ -66,8 +66,7 @@ def stages(monkeypatch: pytest.MonkeyPatch) -> dict[str, Stage]:
         by_name[verb](folder)
         owned_runs.write(run, heartbeat_at=timezone.now(), **trainer_process._progress(folder))
 
-    for module in (alignment, judging):
-        monkeypatch.setattr(module, "supervise", supervise)
+    monkeypatch.setattr(alignment, "supervise", supervise)
     return by_name
 
 
@@ -146,7 +145,7 @@ def test_prompts_that_the_champion_has_learnt_judge_nobody(project: Project, sta
     del stages["answer"]
     snapshot = make_snapshot(project)
     champion = make_champion(project, make_snapshot(project, train=18, validation=2))
-    assert len(judging.held_out_prompts(snapshot, champion)) == 2
+    assert len(alignment.held_out_prompts(snapshot, champion)) == 2
     policy = aligned(project, snapshot).policy
     assert policy.state == Policy.State.CANDIDATE
     assert "only 2 held-out prompts are new to the champion too" in in_words(policy.reason)
@@ -154,7 +153,7 @@ def test_prompts_that_the_champion_has_learnt_judge_nobody(project: Project, sta
 
 def test_a_champion_of_which_nobody_knows_what_it_has_learnt_judges_nobody(project: Project) -> None:
     snapshot = make_snapshot(project)
-    assert judging.held_out_prompts(snapshot, make_champion(project, None)) == []
+    assert alignment.held_out_prompts(snapshot, make_champion(project, None)) == []
 
 
 def test_prompts_are_answered_once_and_no_more_than_the_limit(
@@ -162,10 +161,10 @@ def test_prompts_are_answered_once_and_no_more_than_the_limit(
 ) -> None:
     snapshot = make_snapshot(project)
     champion = make_champion(project, snapshot)
-    monkeypatch.setattr(judging, "MOST_PROMPTS", 5)
-    prompts = [row["id"] for row in judging.held_out_prompts(snapshot, champion)]
+    monkeypatch.setattr(alignment, "MOST_PROMPTS", 5)
+    prompts = [row["id"] for row in alignment.held_out_prompts(snapshot, champion)]
     assert len(set(prompts)) == 5
-    assert prompts == [row["id"] for row in judging.held_out_prompts(snapshot, champion)]
+    assert prompts == [row["id"] for row in alignment.held_out_prompts(snapshot, champion)]
 
 
 def test_a_method_whose_scores_are_missing_fails_and_says_what_to_do(

@@ -9,7 +9,7 @@ from django.conf import LazySettings
 
 from annotator.launch import prepare
 from rewards.policies import policy_settings
-from rewards.policies.bases import bases, folder
+from rewards.policies.policy_settings import bases, folder
 from rewards.run_settings import UnusableConfig
 
 

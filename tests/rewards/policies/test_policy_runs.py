@@ -17,7 +17,7 @@ from annotator.storage.hidden_paths import without_places
 from rewards import runs
 from rewards.models import Policy, RunKind, RunState, Snapshot, TrainingRun
 from rewards.policies import policy_runs, policy_settings
-from rewards.policies.setting_texts import SETTINGS
+from rewards.policies.policy_settings import SETTINGS
 from rewards.run_settings import UnusableConfig
 from tests.conftest import As, Cast
 from tests.refusals import refusal

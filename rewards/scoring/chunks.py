@@ -23,12 +23,12 @@ from rewards.learning.data import Item, turns_of
 from rewards.models import RewardModel
 
 if TYPE_CHECKING:
-    from rewards.learning.score import Scorer
+    from rewards.learning import score
 
 _loading = threading.Lock()
 
 
-def scorer_of(model: RewardModel) -> "Scorer":
+def scorer_of(model: RewardModel) -> "score.Scorer":
     """Returns the loaded model; the SCORE_MODELS_KEPT models that were used last stay in memory."""
     # lru_cache lets two threads compute the same entry: the model would be in memory twice while it loads.
     with _loading:
@@ -36,7 +36,7 @@ def scorer_of(model: RewardModel) -> "Scorer":
 
 
 @lru_cache(maxsize=settings.SCORE_MODELS_KEPT)
-def _loaded(directory: str) -> "Scorer":
+def _loaded(directory: str) -> "score.Scorer":
     from rewards.learning.score import load  # noqa: PLC0415  it imports torch
 
     return load(Path(directory), precision=settings.SCORE_PRECISION)

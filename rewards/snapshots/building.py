@@ -70,17 +70,17 @@ class Side:
     def __init__(self, path: Path) -> None:
         self.file = path.open("wb", buffering=1 << 20)
         self.hash = hashlib.sha256()
-        self.tasks = self.responses = self.labels = self.preferences = 0
+        self.counts = dict.fromkeys(("tasks", "responses", "labels", "preferences"), 0)
         self._prompts = bytearray()
 
     def add(self, line: Line) -> None:
         text = line.text.encode()
         self.file.write(text)
         self.hash.update(text)
-        self.tasks += 1
-        self.responses += line.responses
-        self.labels += line.labels
-        self.preferences += line.preferences
+        self.counts["tasks"] += 1
+        self.counts["responses"] += line.responses
+        self.counts["labels"] += line.labels
+        self.counts["preferences"] += line.preferences
         self._prompts += int(line.prompt_hash[: 2 * PROMPT_BYTES], 16).to_bytes(PROMPT_BYTES, "big")
 
     def prompts(self) -> int:
@@ -133,8 +133,7 @@ class Files:
 
     def counts(self) -> dict[str, int]:
         """Returns the manifest's counts."""
-        whats = ("tasks", "responses", "labels", "preferences")
-        counts = {f"{name}_{what}": getattr(side, what) for name, side in self.sides.items() for what in whats}
+        counts = {f"{name}_{what}": n for name, side in self.sides.items() for what, n in side.counts.items()}
         return counts | {f"{name}_prompts": side.prompts() for name, side in self.sides.items()}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import redis
 from django.contrib import messages
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -22,12 +22,8 @@ from annotator.refusals import Refusal
 from annotator.storage.hidden_paths import value_without_places
 from annotator.web.acting import show_refusal
 from annotator.web.htmx import HtmxRequest
-from annotator.web.numbers import number
 from annotator.web.query_parameters import number_in
 from rewards import (
-    champions,
-    erasure,
-    largest_errors,
     model_figures,
     new_labels,
     reasons,
@@ -41,11 +37,10 @@ from rewards.evaluation import VALIDATION
 from rewards.models import ACTIVE_STATES, Evaluation, RewardModel, RunKind, RunState, TrainingRun
 from rewards.new_labels import unchanged_since
 from rewards.policies import policy_report
-from rewards.views import model_downloads, policies
+from rewards.views import versions
 from rewards.views.run_form import RunForm
 from rewards.views.run_lists import outcome_of, page_of, state_of
 
-ERRORS_SHOWN = 10
 LOG_SHOWN = 40
 """The last lines of a log that a page shows; the rest is a download."""
 QUEUES = {
@@ -61,9 +56,9 @@ def models(request: HttpRequest, slug: str) -> HttpResponse:
     user = user_of(request)
     project = access.reviewed_project(user, slug)
     manages = access.manages(user, project)
-    versions = _versions(project)
-    champion = versions.filter(is_champion=True).first()
-    metrics = _newest_metrics(champion) if champion else {}
+    rows = _versions(project)
+    champion = rows.filter(is_champion=True).first()
+    metrics = versions.newest_metrics(champion) if champion else {}
     active = TrainingRun.objects.active().filter(project=project).select_related("reward_model").first()
     # Metrics, losses and logs are long, and a list shows none of them.
     of_rewards = TrainingRun.objects.of_rewards().filter(project=project)
@@ -75,9 +70,9 @@ def models(request: HttpRequest, slug: str) -> HttpResponse:
         "measured_on": model_figures.measured_on(metrics),
         "beside_length": model_figures.beside_length(metrics),
         "scoring": scoring.position(champion) if champion else None,
-        "before": versions.filter(is_champion=False, promoted_at__isnull=False).order_by("-promoted_at").first(),
+        "before": rows.filter(is_champion=False, promoted_at__isnull=False).order_by("-promoted_at").first(),
         "active": active,
-        "waits": bool(active and active.state == RunState.AWAITING_PROMOTION and _model_of(active)),
+        "waits": bool(active and active.state == RunState.AWAITING_PROMOTION and active.made_model()),
         "state": state_of(active) if active else None,
         "progress": run_progress.progress_of(active, now=database_now()) if active else None,
         "verdict": run_report.in_words(active.verdict) if active else "",
@@ -90,10 +85,10 @@ def models(request: HttpRequest, slug: str) -> HttpResponse:
             .select_related("reward_model"),
             number_in(request.GET, "runs"),
         ),
-        **page_of("versions", versions, number_in(request.GET, "versions")),
+        **page_of("versions", rows, number_in(request.GET, "versions")),
     }
     page["run_rows"] = [
-        {"run": run, "state": state_of(run), "outcome": outcome_of(run), "model": _model_of(run)}
+        {"run": run, "state": state_of(run), "outcome": outcome_of(run), "model": run.made_model()}
         for run in page["runs"]
     ]
     page["version_rows"] = [
@@ -105,16 +100,6 @@ def models(request: HttpRequest, slug: str) -> HttpResponse:
 def _versions(project: Project) -> QuerySet[RewardModel]:
     rows = project.reward_models.select_related("run__snapshot").order_by("-pk")
     return rows.defer("manifest", "run__metrics", "run__losses", "run__log", "run__config")
-
-
-def _model_of(run: TrainingRun) -> RewardModel | None:
-    model: RewardModel | None = getattr(run, "reward_model", None)
-    return model
-
-
-def _newest_metrics(model: RewardModel) -> dict[str, Any]:
-    newest = model.evaluations.filter(name=VALIDATION).order_by("-pk").values_list("metrics", flat=True).first()
-    return dict(newest or {})
 
 
 def _silent_queues() -> list[str]:
@@ -230,7 +215,7 @@ def run_log(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 
 def _policy_run(request: HttpRequest, row: TrainingRun) -> HttpResponse:
     """Shows a policy run to a manager: what it does now, or what came of it."""
-    policy = policies.policy_of(row)
+    policy = row.made_policy()
     page = {
         **_live(row, manages=True),
         "policy": policy,
@@ -263,7 +248,7 @@ def _run(project: Project, pk: int) -> TrainingRun:
 
 def _works(row: TrainingRun) -> bool:
     """Returns whether something still happens in the run without anybody's decision."""
-    return row.state in ACTIVE_STATES and not (row.state == RunState.AWAITING_PROMOTION and _model_of(row))
+    return row.state in ACTIVE_STATES and not (row.state == RunState.AWAITING_PROMOTION and row.made_model())
 
 
 def _live(row: TrainingRun, *, manages: bool) -> dict[str, Any]:
@@ -274,10 +259,10 @@ def _live(row: TrainingRun, *, manages: bool) -> dict[str, Any]:
         "project": row.project,
         "manages": manages,
         "run": row,
-        "model": _model_of(row),
+        "model": row.made_model(),
         "state": state_of(row),
         "works": _works(row),
-        "waits": row.state == RunState.AWAITING_PROMOTION and _model_of(row) is not None,
+        "waits": row.state == RunState.AWAITING_PROMOTION and row.made_model() is not None,
         "ended_badly": row.state in (RunState.FAILED, RunState.CANCELLED),
         "error": value_without_places(row.error),
         "progress": run_progress.progress_of(row, now=now) if row.state in ACTIVE_STATES else None,
@@ -302,7 +287,7 @@ def _ahead(row: TrainingRun) -> str:
 
 def _table(row: TrainingRun, names: Mapping[str, str]) -> run_report.SideBySide | None:
     """Returns what the run has tried side by side, with the attributes' names for their keys."""
-    table = run_report.side_by_side(row.metrics, list(names), champion=_champions_metrics(_model_of(row)))
+    table = run_report.side_by_side(row.metrics, list(names), champion=_champions_metrics(row.made_model()))
     if table is None:
         return None
     groups = [
@@ -343,140 +328,3 @@ def repeat_run(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         messages.success(request, _("Run %(run)s is queued.") % {"run": again.pk})
         return redirect("run", slug, again.pk)
     return redirect("run", slug, row.pk)
-
-
-# A version -------------------------------------------------------------------------------------------------
-
-
-@require_GET
-def version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """Shows a version of the model: its figures, where it fails, where it comes from, and what may be done with it."""
-    user = user_of(request)
-    project = access.reviewed_project(user, slug)
-    model = _model(project, pk)
-    metrics, attributes, snapshot = _newest_metrics(model), project.every_attribute(), model.run.snapshot
-    page = {
-        "project": project,
-        "manages": access.manages(user, project),
-        "model": model,
-        "run": model.run,
-        "snapshot": snapshot,
-        "waits": model.run.state == RunState.AWAITING_PROMOTION,
-        "has_champion": model.is_champion or project.reward_models.filter(is_champion=True).exists(),
-        "against": champions.against(model),
-        "in_words": run_report.in_words(model.run.verdict),
-        "evidence": run_report.verdict(model.run.verdict),
-        "judged_on": run_report.judged_on(model.run.verdict, snapshot.manifest) if snapshot else "",
-        "measured_on": model_figures.measured_on(metrics),
-        "beside_length": model_figures.beside_length(metrics),
-        "languages": model_figures.by_language(metrics),
-        "words": model_figures.in_words(metrics),
-        "figures": model_figures.figures(metrics, attributes),
-        "segment_figures": model_figures.segment_figures(metrics, project.aspects()),
-        "worst": model_figures.worst_in_words(metrics),
-        "pairs": metrics.get("pairwise") or {},
-        "charts": model_figures.calibration_charts(metrics, attributes),
-        "outlook": model_figures.summary(model.run.metrics),
-        "outlook_chart": model_figures.figure(model.run.metrics),
-        "origin": _origin(model),
-        "scoring": scoring.position(model) if model.is_champion else None,
-        **_misses(request, model, user),
-    }
-    if page["manages"]:
-        page |= model_downloads.offered(model)
-    return render(request, "workspace/model_version.html", page)
-
-
-def _model(project: Project, pk: int) -> RewardModel:
-    rows = RewardModel.objects.filter(project=project).select_related("run__snapshot", "parent")
-    model = get_object_or_404(rows.defer("run__losses", "run__log", "parent__manifest"), pk=pk)
-    model.project = project
-    return model
-
-
-def _misses(request: HttpRequest, model: RewardModel, reader: User) -> dict[str, Any]:
-    """Returns a page of the held-out responses with the largest errors."""
-    kept = model.run.metrics.get("largest_errors")
-    first = min(number_in(request.GET, "errors", most=largest_errors.KEPT) or 0, largest_errors.KEPT)
-    part = (kept or [])[first : first + ERRORS_SHOWN]
-    end = first + ERRORS_SHOWN
-    return {
-        "has_errors": kept is not None,
-        "misses": largest_errors.misses(part, model.project, model.project.every_attribute(), reader=reader),
-        "first_error": first + 1,
-        "earlier_errors": max(first - ERRORS_SHOWN, 0) if first else None,
-        "later_errors": end if end < len(kept or []) else None,
-    }
-
-
-def _origin(model: RewardModel) -> list[tuple[str, Any]]:
-    """Returns the names and values of a model's origin."""
-    lineage = registry.lineage(model)
-    parent = lineage["parent"]
-    names = {attribute.key: attribute.shown_name for attribute in model.project.every_attribute()}
-    # In the model's own order: JSONB sorts its keys in an order of its own.
-    known = [key for key in model.attributes if key in model.attribute_weights]
-    weights = ", ".join(f"{names.get(key, key)} {number(model.attribute_weights[key])}" for key in known)
-    return [
-        (_("Language model"), lineage["backbone"]),
-        (_("Weights in the reward"), weights),
-        (_("Compared with"), _("version %(version)s") % {"version": parent} if parent else _("no champion yet")),
-        *([(_("Rubric"), rubric)] if (rubric := registry.rubric_in_words(model)) else []),
-        (_("Snapshot"), lineage["snapshot"]),
-        (_("Settings"), lineage["config_hash"]),
-        (_("Code"), lineage["code_version"]),
-        (_("Template"), lineage["template_hash"]),
-        (_("Rendering"), lineage["rendering"]),
-        (_("Seed"), str(lineage["seed"])),
-        *([(_("Precision of its scores"), model.score_precision)] if model.score_precision else []),
-    ]
-
-
-@require_POST
-def promote_version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """Makes a version the champion; one that the gate turned down needs the tick in `confirm`."""
-    model = _model(access.managed_project(user_of(request), slug), pk)
-    with show_refusal(request):
-        promoted = champions.promote(model, confirmed="confirm" in request.POST, now=database_now())
-        messages.success(request, _("Version %(version)s is the champion now.") % {"version": model.version})
-        if promoted.scores_wait:
-            messages.warning(request, promoted.scores_wait)
-    return redirect("model-version", slug, model.pk)
-
-
-@require_POST
-def reject_version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """Turns down a version that waits for a decision."""
-    model = _model(access.managed_project(user_of(request), slug), pk)
-    said = _("Version %(version)s stays out of use.") % {"version": model.version}
-    with show_refusal(request):
-        runs.reject(model.run, now=database_now())
-        messages.success(request, said)
-    return redirect("model-version", slug, model.pk)
-
-
-@require_POST
-def verify_version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """Hashes the version's files again and shows which ones have changed."""
-    model = _model(access.managed_project(user_of(request), slug), pk)
-    problems = registry.verify(model)
-    for problem in problems:
-        messages.error(request, problem)
-    if not problems:
-        said = _("The files of %(model)s and of its snapshot are unchanged since they were written.")
-        messages.success(request, said % {"model": model})
-    return redirect("model-version", slug, model.pk)
-
-
-@require_POST
-def erase_version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """Erases the files of the snapshot that the version learnt from, and of every model that learnt from it."""
-    model = _model(access.managed_project(user_of(request), slug), pk)
-    said = _("The snapshot's files have been erased, and so have those of every model that learnt from it.")
-    snapshot = model.run.snapshot
-    if snapshot is None:
-        raise Http404
-    with show_refusal(request):
-        erasure.erase(snapshot, now=database_now())
-        messages.success(request, said)
-    return redirect("model-version", slug, model.pk)

@@ -166,16 +166,10 @@ def policies(request: HttpRequest, slug: str) -> HttpResponse:
         for row in page["policies"]
     ]
     page["run_rows"] = [
-        {"run": run, "state": state_of(run), "outcome": outcome_of(run), "policy": policy_of(run)}
+        {"run": run, "state": state_of(run), "outcome": outcome_of(run), "policy": run.made_policy()}
         for run in page["runs"]
     ]
     return render(request, "workspace/policies.html", page)
-
-
-def policy_of(run: TrainingRun) -> Policy | None:
-    """Returns the policy that the run has made; None before it has."""
-    policy: Policy | None = getattr(run, "policy", None)
-    return policy
 
 
 @require_http_methods(["GET", "POST"])

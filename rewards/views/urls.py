@@ -2,21 +2,19 @@
 
 from django.urls import path
 
-from rewards.views import model_downloads, models, overview, pages, policies, ranking
+from rewards.views import models, overview, pages, policies, ranking, versions
 
 urlpatterns = [
     path("projects/<slug:slug>/", overview.overview, name="overview"),
     path("projects/<slug:slug>/models/", models.models, name="models"),
-    path("projects/<slug:slug>/models/<int:pk>/", models.version, name="model-version"),
-    path("projects/<slug:slug>/models/<int:pk>/files/<path:path>", model_downloads.model_file, name="model-file"),
-    path(
-        "projects/<slug:slug>/models/<int:pk>/archive/<slug:part>/", model_downloads.model_archive, name="model-archive"
-    ),
-    path("projects/<slug:slug>/models/<int:pk>/license/", model_downloads.license_version, name="license-version"),
-    path("projects/<slug:slug>/models/<int:pk>/promote/", models.promote_version, name="promote-version"),
-    path("projects/<slug:slug>/models/<int:pk>/reject/", models.reject_version, name="reject-version"),
-    path("projects/<slug:slug>/models/<int:pk>/verify/", models.verify_version, name="verify-version"),
-    path("projects/<slug:slug>/models/<int:pk>/erase/", models.erase_version, name="erase-version"),
+    path("projects/<slug:slug>/models/<int:pk>/", versions.version, name="model-version"),
+    path("projects/<slug:slug>/models/<int:pk>/files/<path:path>", versions.model_file, name="model-file"),
+    path("projects/<slug:slug>/models/<int:pk>/archive/<slug:part>/", versions.model_archive, name="model-archive"),
+    path("projects/<slug:slug>/models/<int:pk>/license/", versions.license_version, name="license-version"),
+    path("projects/<slug:slug>/models/<int:pk>/promote/", versions.promote_version, name="promote-version"),
+    path("projects/<slug:slug>/models/<int:pk>/reject/", versions.reject_version, name="reject-version"),
+    path("projects/<slug:slug>/models/<int:pk>/verify/", versions.verify_version, name="verify-version"),
+    path("projects/<slug:slug>/models/<int:pk>/erase/", versions.erase_version, name="erase-version"),
     path("projects/<slug:slug>/models/ranking/", ranking.model_ranking, name="model-ranking"),
     path("projects/<slug:slug>/models/runs/start/", models.start_run, name="start-run"),
     path("projects/<slug:slug>/models/runs/<int:pk>/", models.run, name="run"),

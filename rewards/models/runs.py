@@ -1,4 +1,4 @@
-"""Tables of the machine half: snapshots, runs, models, evaluations and scores."""
+"""Runs, and what they make: reward models and policies."""
 
 from __future__ import annotations
 
@@ -9,111 +9,8 @@ from django.db import models
 from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext_lazy as _
 
-from annotator.models import Project, Response
-from annotator.models.jobs import Job
-
-
-class Snapshot(models.Model):
-    """The labels of a project at one moment, as files; the same labels give the same content hash.
-
-    Triggers count the tasks that were redacted or deleted since: the files hold their text until they are erased.
-    """
-
-    project = models.ForeignKey(
-        Project, on_delete=models.CASCADE, db_index=False, related_name="snapshots", verbose_name=_("project")
-    )
-    content_hash = models.CharField(_("content hash"), max_length=64)
-    path = models.CharField(_("path"), max_length=300, help_text=_("Relative to the artifacts folder."))
-    manifest = models.JSONField(_("manifest"))
-    train_tasks = models.PositiveIntegerField(_("training tasks"))
-    validation_tasks = models.PositiveIntegerField(_("validation tasks"))
-    labels = models.PositiveIntegerField(_("labels"), help_text=_("Labelled responses."))
-    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
-    redacted_tasks = models.PositiveIntegerField(db_default=0, help_text="redacted after it was taken")
-    deleted_tasks = models.PositiveIntegerField(db_default=0, help_text="deleted after it was taken")
-    marked_at = models.DateTimeField(null=True, blank=True, help_text="of the last of these")
-    erasing_at = models.DateTimeField(null=True, blank=True, help_text="asked for; from then on nobody uses its files")
-    erased_at = models.DateTimeField(null=True, blank=True, help_text="its files and those of its models are gone")
-
-    class Meta:
-        verbose_name = _("snapshot")
-        verbose_name_plural = _("snapshots")
-        ordering = ["-pk"]
-        constraints = [
-            models.UniqueConstraint(fields=["project", "content_hash"], name="snapshot_content_once_per_project")
-        ]
-
-    def __str__(self) -> str:
-        size = f"{self.labels} labels, {self.preferences} preferences" if self.preferences else f"{self.labels} labels"
-        return f"{self.content_hash[:12]} ({size})"
-
-    @property
-    def preferences(self) -> int:
-        """The tasks with a preference."""
-        counts = self.manifest.get("counts", {})
-        return int(counts.get("train_preferences", 0) + counts.get("validation_preferences", 0))
-
-    def directory(self) -> Path:
-        return settings.ARTIFACTS / self.path
-
-    def is_marked(self) -> bool:
-        """Returns whether the snapshot holds texts that are to be forgotten, or was erased because it did."""
-        return bool(self.marked_at or self.erasing_at or self.erased_at)
-
-
-class SnapshotTask(models.Model):
-    """A task that is in a snapshot. There is no foreign key, so that the row outlives the task."""
-
-    pk = models.CompositePrimaryKey("task_id", "snapshot_id")
-    task_id = models.BigIntegerField()
-    snapshot = models.ForeignKey(Snapshot, on_delete=models.CASCADE, related_name="seen")
-
-    def __str__(self) -> str:
-        return f"task {self.task_id} in {self.snapshot_id}"
-
-
-class SnapshotJob(Job):
-    """Somebody's request for a snapshot, which the light worker builds.
-
-    `tasks` have been written so far. The one that waits includes all labels of the time at which it was asked for.
-    """
-
-    class State(models.TextChoices):
-        QUEUED = "queued"
-        BUILDING = "building"
-        DONE = "done"
-        FAILED = "failed"
-
-    UNDER_WAY = (State.QUEUED, State.BUILDING)
-
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="snapshot_jobs")
-    requested_by = models.ForeignKey(
-        "annotator.User", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
-    )
-    state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
-    tasks = models.PositiveIntegerField(default=0, help_text="written so far")
-    snapshot = models.ForeignKey(Snapshot, on_delete=models.CASCADE, null=True, blank=True, related_name="+")
-    code = models.CharField(max_length=60, blank=True, help_text="of the refusal")
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["project"], condition=Q(state="queued"), name="one_queued_snapshot_job_per_project"
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"snapshot job {self.pk} of {self.project}: {self.state}"
-
-
-class OwnerlessFolder(models.Model):
-    """A folder of a snapshot or a run whose row is gone, with its project; triggers note it for the sweep."""
-
-    path = models.CharField(max_length=300, help_text="relative to the artifacts' folder")
-
-    def __str__(self) -> str:
-        return self.path
+from annotator.models import Project
+from rewards.models.snapshots import Snapshot
 
 
 class RunState(models.TextChoices):
@@ -235,6 +132,20 @@ class TrainingRun(models.Model):
 
     def directory(self) -> Path:
         return settings.ARTIFACTS / "runs" / str(self.pk)
+
+    def made_model(self) -> RewardModel | None:
+        """Returns the model that the run has made; None before it has."""
+        try:
+            return self.reward_model
+        except RewardModel.DoesNotExist:
+            return None
+
+    def made_policy(self) -> Policy | None:
+        """Returns the policy that the run has made; None before it has."""
+        try:
+            return self.policy
+        except Policy.DoesNotExist:
+            return None
 
     def waits_for_decision(self) -> bool:
         return TrainingRun.objects.waiting().filter(pk=self.pk).exists()
@@ -360,142 +271,3 @@ class Policy(models.Model):
         """Returns whether the policy's files are erased, or about to be, with the snapshot that it learnt from."""
         is_erased = Q(erasing_at__isnull=False) | Q(erased_at__isnull=False)
         return Snapshot.objects.filter(is_erased, runs=self.run_id).exists()
-
-
-class Evaluation(models.Model):
-    """Metrics of one model on one set of held-out data."""
-
-    reward_model = models.ForeignKey(RewardModel, on_delete=models.CASCADE, db_index=False, related_name="evaluations")
-    name = models.CharField(max_length=100)
-    data_hash = models.CharField(max_length=64)
-    metrics = models.JSONField()
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["reward_model", "name", "data_hash"], name="evaluation_once_per_model_and_data"
-            )
-        ]
-
-
-class EvaluationJobQuerySet(models.QuerySet["EvaluationJob"]):
-    def active(self) -> EvaluationJobQuerySet:
-        """Returns the jobs that have not ended."""
-        return self.filter(state__in=EvaluationJob.UNDER_WAY)
-
-
-class EvaluationJob(Job):
-    """A file that somebody sent to judge a model by: a train worker measures the model and stores an evaluation.
-
-    The file is kept until the job has ended.
-    """
-
-    class State(models.TextChoices):
-        QUEUED = "queued", _("Queued")
-        WORKING = "working", _("Evaluating")
-        DONE = "done", _("Done")
-        FAILED = "failed", _("Failed")
-
-    UNDER_WAY = (State.QUEUED, State.WORKING)
-
-    reward_model = models.ForeignKey(RewardModel, on_delete=models.CASCADE, related_name="evaluation_jobs")
-    requested_by = models.ForeignKey("annotator.User", on_delete=models.SET_NULL, null=True, related_name="+")
-    name = models.CharField(max_length=100)
-    file_name = models.CharField(max_length=100)
-    state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
-    progress = models.JSONField(default=dict, blank=True, help_text="the newest event of the process that measures")
-    evaluation = models.ForeignKey(Evaluation, on_delete=models.SET_NULL, null=True, related_name="jobs")
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    objects = EvaluationJobQuerySet.as_manager()
-
-    class Meta:
-        ordering = ["-pk"]
-
-    def __str__(self) -> str:
-        return f"evaluation job {self.pk}"
-
-    def directory(self) -> Path:
-        return settings.ARTIFACTS / "evaluations" / str(self.pk)
-
-
-class Score(models.Model):
-    """The scores of one response by one model: a value per attribute (not clamped) and the weighted reward.
-
-    `token_key` stands for the tokens that the model read: equal ones need not be scored again. `uncertainty` is the
-    reward's standard deviation over the model's ensemble of heads, where it has one. `created_at` is when the response
-    was read.
-    """
-
-    reward_model = models.ForeignKey(
-        RewardModel, on_delete=models.CASCADE, related_name="scores", verbose_name=_("reward model")
-    )
-    response = models.ForeignKey(
-        Response, on_delete=models.CASCADE, related_name="model_scores", verbose_name=_("response")
-    )
-    scores = models.JSONField(_("scores"))
-    segment_scores = models.JSONField(
-        null=True, help_text="[segments][aspects] in the order of the model's aspects; empty: not scored by segments"
-    )
-    reward = models.FloatField(_("reward"))
-    uncertainty = models.FloatField(_("uncertainty"), null=True)
-    token_key = models.UUIDField(_("token key"), null=True)
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        verbose_name = _("score")
-        verbose_name_plural = _("scores")
-        constraints = [
-            models.UniqueConstraint(fields=["reward_model", "response"], name="one_score_per_model_and_response")
-        ]
-        indexes = [
-            models.Index(fields=["reward_model", "token_key"], name="score_by_tokens"),
-            models.Index(fields=["reward_model", "reward"], name="score_by_reward"),
-        ]
-
-
-class ScoringPass(models.Model):
-    """The progress of a model through its project's tasks, in the order of their ids.
-
-    Tasks up to `handed_out` are scored, or a lane has them.
-    """
-
-    reward_model = models.OneToOneField(RewardModel, on_delete=models.CASCADE, related_name="scoring_pass")
-    handed_out = models.BigIntegerField(default=0)
-    began_at = models.DateTimeField()
-    error = models.TextField(blank=True)
-
-
-class ScoringLane(models.Model):
-    """A lane scores one chunk after the other. A message names a lane and its turn, and a turn is taken once.
-
-    `first_task` and `last_task` bound the current chunk; `moved_at` is empty while the lane rests.
-    """
-
-    scoring_pass = models.ForeignKey(ScoringPass, on_delete=models.CASCADE, db_index=False, related_name="lanes")
-    number = models.PositiveSmallIntegerField()
-    turn = models.PositiveIntegerField(default=0)
-    first_task = models.BigIntegerField(null=True)
-    last_task = models.BigIntegerField(null=True)
-    moved_at = models.DateTimeField(null=True)
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["scoring_pass", "number"], name="lane_number_once_per_pass")]
-
-
-class ScoringJob(models.Model):
-    """Items that were sent to `score/`: answered at once by a warm worker, or fetched later by this row's id."""
-
-    class State(models.TextChoices):
-        QUEUED = "queued"
-        DONE = "done"
-        FAILED = "failed"
-
-    reward_model = models.ForeignKey(RewardModel, on_delete=models.CASCADE, related_name="jobs")
-    requested_by = models.ForeignKey("annotator.User", on_delete=models.CASCADE, related_name="+")
-    state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
-    items = models.JSONField()
-    results = models.JSONField(null=True)
-    error = models.TextField(blank=True)
-    created_at = models.DateTimeField(auto_now_add=True)

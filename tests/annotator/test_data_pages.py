@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from pytest_django import DjangoAssertNumQueries
 
 from annotator import annotation
 from annotator.exporting import previews
@@ -79,22 +78,6 @@ def reported(project: Project, user: User, name: str = "t-1", **fields: Any) -> 
 
 
 # Who may see them ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("address", [DATA, EXPORT, QUARANTINE, "story", "decision", FILE])
-def test_pages_open_by_role(project: Project, cast: Cast, rita: User, client: Client, address: str) -> None:
-    task = reported(project, cast.alice)
-    address = {"story": story(task), "decision": decision(task)}.get(address, address)
-    assert client.get(address).url.startswith("/login/")  # type: ignore[attr-defined]
-    for_managers = address.startswith(QUARANTINE)
-    for user, status in (
-        (cast.dave, 404),
-        (cast.alice, 403),
-        (rita, 403 if for_managers else 200),
-        (cast.carol, 200),
-    ):
-        client.force_login(user)
-        assert client.get(f"{address}?layout=annotations&format=csv").status_code == status, user
 
 
 def test_a_task_of_another_project_is_not_found(project: Project, pages: Client) -> None:
@@ -275,24 +258,6 @@ def test_a_common_word_is_not_counted_task_by_task(
     assert "More than 3 tasks." in answer.content.decode()
     answer = pages.get(DATA, {"q": "oslo", "after": answer.context["found"].further})
     assert [row["task"].external_id for row in answer.context["rows"]] == ["t-4", "t-3"]
-
-
-def test_pages_take_few_queries(
-    project: Project, cast: Cast, pages: Client, django_assert_max_num_queries: DjangoAssertNumQueries
-) -> None:
-    tasks = [make_task(project, f"t-{number}", prompt=f"Write to {MAIL}") for number in range(4)]
-    scan_all(now=NOW)
-    take_words()
-    for user in cast.annotators:
-        for level in (0, 3, 4):
-            rate(project, user, level)
-    for user in cast.annotators[:2]:
-        annotation.report(user.assignments.latest("pk").pk, category="bias", now=NOW)
-    quarantined = Task.objects.filter(state=Task.State.QUARANTINED).latest("pk")
-    addresses = [DATA, f"{DATA}?q=write&state=open&label=none&spread=1", QUARANTINE, EXPORT, decision(quarantined)]
-    for address in [*addresses, *map(story, [*tasks, quarantined])]:
-        with django_assert_max_num_queries(20, info=address):
-            assert pages.get(address).status_code == 200
 
 
 def test_the_list_shows_the_preference_of_the_reviewer(project: Project, cast: Cast, pages: Client) -> None:

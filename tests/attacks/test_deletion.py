@@ -146,9 +146,3 @@ def test_no_command_names_it(project: Project) -> None:
     Project.objects.update(archived_at=NOW, deleted_at=NOW)
     with pytest.raises(CommandError, match="Projects: none yet"):
         call_command("export_labels", "talk")
-
-
-def test_only_managers_archive_and_delete(rated: Project, cast: Cast, as_user: As) -> None:
-    assert as_user(cast.alice).post(f"{TALK}archive/").status_code == 403
-    assert as_user(cast.dave).post(f"{TALK}archive/").status_code == 404
-    assert as_user(cast.alice).delete(f"{TALK}?confirm=talk").status_code == 403

@@ -10,12 +10,12 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator.models import Project, Role
+from annotator.models import Project
 from rewards import evaluation, training
 from rewards.comparison import compare
 from rewards.models import Evaluation, Snapshot
 from tests.annotator.models.test_constraints import make_model
-from tests.builders import make_member, make_project, make_user
+from tests.builders import make_project
 from tests.conftest import As, Cast
 from tests.refusals import refusal
 from tests.rewards.evaluated import HASH, benchmark_metrics, make_evaluation, snapshot_metrics
@@ -109,11 +109,6 @@ def test_an_unknown_format_is_refused(project: Project, carol: APIClient) -> Non
     assert told(carol.get("/api/v1/projects/talk/comparison/?format=xml"))[0] == 400
 
 
-def test_annotators_may_not_take_the_comparison_away(project: Project, cast: Cast, as_user: As) -> None:
-    assert as_user(cast.alice).get("/api/v1/projects/talk/comparison/").status_code == 403
-    assert as_user(cast.dave).get("/api/v1/projects/talk/comparison/").status_code == 404
-
-
 # The page --------------------------------------------------------------------------------------------------
 
 
@@ -153,14 +148,6 @@ def test_what_makes_the_numbers_mean_less_is_said_above_them(project: Project, p
 
 def test_a_page_without_evaluations_says_how_to_get_one(project: Project, pages: Client) -> None:
     assert "No model has been judged yet" in shown(pages)
-
-
-def test_reviewers_see_the_page_and_annotators_do_not(project: Project, cast: Cast, client: Client) -> None:
-    reviewer = make_user("rita")
-    make_member(project, reviewer, Role.REVIEWER)
-    for user, status in ((reviewer, 200), (cast.alice, 403), (cast.dave, 404)):
-        client.force_login(user)
-        assert client.get("/projects/talk/comparison/").status_code == status
 
 
 def test_the_page_asks_no_more_of_the_database_for_more_versions(

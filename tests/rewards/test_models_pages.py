@@ -96,18 +96,6 @@ def test_each_page_is_for_reviewers_and_managers(
         assert client.get(path).status_code == status, user
 
 
-@pytest.mark.parametrize("address", [*POSTS, "models/runs/start/"])
-def test_only_managers_act(client: Client, project: Project, cast: Cast, rita: User, address: str) -> None:
-    model = waiting_model(project)
-    path = f"/projects/talk/{address.format(model=model.pk, run=model.run_id)}"
-    assert client.post(path).headers["Location"].startswith("/login/")
-    for user, status in ((cast.dave, 404), (cast.alice, 403), (rita, 403)):
-        client.force_login(user)
-        assert client.post(path).status_code == status, user
-    model.refresh_from_db()
-    assert (model.is_champion, model.run.state) == (False, RunState.AWAITING_PROMOTION)
-
-
 @pytest.mark.parametrize("address", [*PAGES[1:], LOG, *POSTS])
 def test_rows_of_another_project_are_not_found(carol: Client, project: Project, cast: Cast, address: str) -> None:
     other = labelled_project("other", tasks=1)
@@ -169,16 +157,6 @@ def test_long_lists_are_paged(
     assert f"Run {models[0].run_id}<" in older
     assert f"Version {models[0].version}<" in older
     assert text(carol, "models/?runs=none&versions=99999999999999999999")
-
-
-@pytest.mark.parametrize("address", [*PAGES, LOG, "models/runs/start/"])
-def test_no_page_asks_more_than_twenty_times(
-    carol: Client, project: Project, address: str, django_assert_max_num_queries: DjangoAssertNumQueries
-) -> None:
-    judged_model(project, is_champion=True, promoted_at=NOW)
-    model = waiting_model(project)
-    with django_assert_max_num_queries(20):
-        assert carol.get(f"/projects/talk/{address.format(model=model.pk, run=model.run_id)}").status_code == 200
 
 
 # A run -----------------------------------------------------------------------------------------------------

@@ -199,16 +199,6 @@ def test_nothing_is_wrong_with_a_project_that_is_new(project: Project, cast: Cas
     assert "There are no guidelines," in pages.get(PAGE).content.decode()
 
 
-def test_it_asks_seldom_however_much_there_is(
-    project: Project, cast: Cast, pages: Client, django_assert_max_num_queries: Any
-) -> None:
-    worked_on(project, cast)
-    pages.get(PAGE)  # counts the agreement
-    ProjectFigures.objects.update(as_of=timezone.now() - timedelta(seconds=5))
-    with django_assert_max_num_queries(20):
-        assert pages.get(PAGE).status_code == 200
-
-
 def test_it_is_for_reviewers_and_managers(project: Project, cast: Cast, client: Client) -> None:
     assert client.get(PAGE)["Location"].startswith("/login/")
     for user, status in ((cast.alice, 403), (cast.dave, 404), (cast.carol, 200)):

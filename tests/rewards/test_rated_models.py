@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from pytest_django import DjangoAssertNumQueries
 
 from annotator import annotation
 from annotator.annotation.submissions import by_position
@@ -250,15 +249,6 @@ def test_hostile_names_stay_texts(page: Any, project: Project) -> None:
     add_tasks(project, *[-1] * 3, models=("<script>alert(1)</script>", "=1+1"))
     assert "<script>alert" not in page()
     assert all(row["model"] != "'=1+1" for row in rows_of(read(project)))
-
-
-def test_it_asks_a_handful_of_times_whatever_there_is(
-    page: Any, project: Project, django_assert_max_num_queries: DjangoAssertNumQueries
-) -> None:
-    for number in range(5):
-        add_tasks(project, *[-1] * 4, models=(f"m-{number}", f"m-{number + 1}"))
-    with django_assert_max_num_queries(20):
-        page()
 
 
 def test_rest_gives_the_same_numbers_as_json_and_csv(client: Client, project: Project, cast: Cast) -> None:

@@ -63,8 +63,3 @@ def test_a_wrong_or_weak_one_changes_nothing_and_is_told(alice: User, sent: dict
     assert (status, alice.check_password(OLD)) == (422, True)
     assert said in page
     assert not any(f'value="{value}"' in page for value in (OLD, NEW, *sent.values()))
-
-
-def test_strangers_are_asked_to_log_in(client: Client) -> None:
-    assert change(client)[0] == 302
-    assert client.get("/password/").headers["Location"].startswith("/login/")

@@ -29,7 +29,6 @@ from tests.builders import (
     make_import,
     make_member,
     make_project,
-    make_user,
     rate,
     task_row,
 )
@@ -64,33 +63,6 @@ def send(client: Client, content: bytes, name: str = "rows.csv") -> Any:
 
 
 # Access ----------------------------------------------------------------------------------------------------
-
-
-def places(project: Project) -> list[tuple[str, str]]:
-    job, row = uploaded(project, CSV), make_import(project)
-    kept = kept_mappings.keep(project, "ours", read_mapping(PAIR), by=None)
-    by_job = [("GET", "import-job"), ("GET", "import-errors")]
-    by_job += [("POST", name) for name in ("start-import", "cancel-import", "keep-mapping")]
-    return [
-        *(("GET", reverse(name, args=["talk"])) for name in ("import-data", "import-list")),
-        ("POST", PAGE),
-        *((method, reverse(name, args=["talk", job.pk])) for method, name in by_job),
-        ("GET", reverse("take-back", args=["talk", row])),
-        ("POST", reverse("take-back", args=["talk", row])),
-        ("POST", reverse("delete-mapping", args=["talk", kept.pk])),
-    ]
-
-
-def test_only_managers_may(project: Project, cast: Cast, client: Client) -> None:
-    reviewer = make_user("rita")
-    make_member(project, reviewer, role=Role.REVIEWER)
-    for method, place in places(project):
-        client.logout()
-        assert client.generic(method, place).headers["Location"].startswith("/login/"), place
-        for user, status in ((cast.alice, 403), (reviewer, 403), (cast.dave, 404)):
-            client.force_login(user)
-            assert client.generic(method, place).status_code == status, (method, place, user)
-    assert (ImportMapping.objects.count(), ImportJob.objects.get().state) == (1, State.UPLOADED)
 
 
 def test_a_job_of_another_project_is_not_found(project: Project, pages: Client, cast: Cast) -> None:
@@ -134,16 +106,6 @@ def test_the_list_is_paged(project: Project, pages: Client, monkeypatch: pytest.
     older = text(pages, f"{PAGE}?before={numbers[1]}")
     assert (f"take-back-{numbers[0]}" in older, f"take-back-{numbers[2]}" in older) == (True, False)
     assert text(pages, f"{PAGE}?before=%00x{'9' * 50}".replace("%00", "")).count("take-back-") == 2
-
-
-def test_lists_take_few_queries(project: Project, pages: Client, django_assert_max_num_queries: Any) -> None:
-    for _ in range(5):
-        make_import(project)
-        uploaded(project, CSV)
-    with django_assert_max_num_queries(20):
-        pages.get(PAGE)
-    with django_assert_max_num_queries(20):
-        pages.get(address(ImportJob.objects.all()[0]))
 
 
 def test_the_list_is_read_again_only_while_a_job_is_under_way(project: Project, pages: Client) -> None:

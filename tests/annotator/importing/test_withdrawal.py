@@ -148,13 +148,6 @@ def test_rest_lists_foresees_and_takes_back(project: Project, cast: Cast, as_use
     assert (answer.status_code, answer.json()["removed"]) == (200, 2)
 
 
-def test_only_managers_reach_imports(project: Project, cast: Cast, as_user: As) -> None:
-    made = imported_file(project, "a")
-    assert as_user(cast.dave).delete(f"{IMPORTS}{made.pk}/").status_code == 404
-    assert as_user(cast.alice).delete(f"{IMPORTS}{made.pk}/").status_code == 403
-    assert as_user(cast.alice).get(IMPORTS).status_code == 403
-
-
 def test_a_refusal_over_rest_says_why(project: Project, cast: Cast, as_user: As) -> None:
     made, held = imported_file(project, "a"), claimed(project, cast.alice)
     annotation.submit(held.pk, submission(held.task), now=NOW)

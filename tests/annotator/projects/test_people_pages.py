@@ -304,17 +304,6 @@ def test_the_page_says_where_it_counts_a_part(
     assert "Only the latest 2 tasks are counted, so the earliest weeks may lack some." in text(answer)
 
 
-def test_a_page_takes_few_queries(
-    project: Project, cast: Cast, pages: Client, django_assert_max_num_queries: Most
-) -> None:
-    for _ in range(12):
-        make_task(project)
-        for user in cast.annotators:
-            rate(project, user)
-    with django_assert_max_num_queries(20):
-        assert pages.get(f"{TALK}/people/alice/").status_code == 200
-
-
 def test_reviewers_see_the_work_under_the_pseudonym(project: Project, cast: Cast, rita: User, client: Client) -> None:
     make_task(project)
     rate(project, cast.alice)

@@ -44,12 +44,6 @@ def page(client: Client, user: User) -> str:
 # The page --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "status"), [("alice", 403), ("dave", 404), ("carol", 200)])
-def test_it_is_for_reviewers_and_managers(known: Project, cast: Cast, client: Client, name: str, status: int) -> None:
-    client.force_login(getattr(cast, name))
-    assert client.get(PAGE).status_code == status
-
-
 def test_it_says_when_it_is_looked_into_anew(known: Project, cast: Cast, client: Client) -> None:
     assert "It is checked again once more tasks are rated" in page(client, cast.carol)
     make_task(known)

@@ -17,10 +17,9 @@ from rest_framework.test import APIClient
 
 from annotator.api import releases as views
 from annotator.api.scopes import scopes_for
-from annotator.models import AuditEntry, Membership, Project, Release, Role, Task
+from annotator.models import AuditEntry, Release, Task
 from annotator.releases import jobs
 from tests.annotator.releases.conftest import Made
-from tests.conftest import Cast
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_writing_process")]
 ADDRESS = "/api/v1/projects/talk/releases/"
@@ -101,18 +100,6 @@ def test_what_cannot_be_made_is_refused_at_once(carol: APIClient, body: dict[str
     answer = carol.post(ADDRESS, body, format="json")
     assert (answer.status_code, list(answer.json()["errors"])) == (400, list(body))
     assert not Release.objects.exists()
-
-
-def test_releases_are_for_managers(project: Project, cast: Cast, release: Release) -> None:
-    reviewer, stranger = APIClient(), APIClient()
-    Membership.objects.filter(project=project, user=cast.alice).update(role=Role.REVIEWER)
-    reviewer.force_authenticate(cast.alice)
-    stranger.force_authenticate(cast.dave)
-    for path in ("", "1/", "1/files/", "1/files/README.md", "1/archive/"):
-        assert reviewer.get(f"{ADDRESS}{path}").status_code == 403
-        assert stranger.get(f"{ADDRESS}{path}").status_code == 404
-    assert reviewer.post(ADDRESS, {}, format="json").status_code == 403
-    assert reviewer.delete(f"{ADDRESS}1/").status_code == 403
 
 
 def test_a_token_needs_manage_to_make_one_and_read_to_download_it() -> None:

@@ -146,22 +146,6 @@ def test_gold_tasks_stay_unseen(project: Project, client: Client) -> None:
 # Who may ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", ["", "submissions/"])
-def test_annotators_and_strangers_are_kept_out(client: Client, cast: Cast, path: str) -> None:
-    for user, status in ((cast.alice, 403), (cast.dave, 404), (cast.carol, 200)):
-        client.force_login(user)
-        assert client.get(f"{QUEUE}{path}").status_code == status
-
-
-def test_so_they_are_from_one_task(client: Client, cast: Cast, dropped: Task) -> None:
-    held = dropped.assignments.order_by("pk")[0]
-    posts = [page_of(dropped), f"{page_of(dropped)}withdraw/", f"{page_of(dropped)}decide/", f"{SUBMISSIONS}{held.pk}/"]
-    for user, status in ((cast.alice, 403), (cast.dave, 404)):
-        client.force_login(user)
-        assert client.get(page_of(dropped)).status_code == status
-        assert {client.post(path, {"decision": "accepted"}).status_code for path in posts} == {status}
-
-
 def test_home_leads_reviewers_to_the_review(client: Client, cast: Cast) -> None:
     assert QUEUE in read(client, "/")
     client.force_login(cast.alice)

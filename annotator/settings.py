@@ -305,7 +305,6 @@ CELERY_BEAT_SCHEDULE = {
     "refresh-agreement": {"task": "annotator.tasks.refresh_agreement", "schedule": 10.0, "options": {"expires": 10}},
     "assess-annotators": {"task": "annotator.tasks.assess_annotators", "schedule": 60.0, "options": {"expires": 60}},
     "forget-ended-logins": {"task": "annotator.tasks.forget_ended_logins", "schedule": 3600.0},
-    "make-audit-months": {"task": "annotator.tasks.make_audit_months", "schedule": 86_400.0},
     "forget-old-answers": {"task": "annotator.tasks.forget_old_answers", "schedule": 3600.0},
     "finish-withdrawals": {
         "task": "annotator.tasks.finish_withdrawals",

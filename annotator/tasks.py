@@ -5,7 +5,7 @@ The stages keep failures as rows, project by project (annotator/background/failu
 
 from celery import shared_task
 
-from annotator import assignment, audit_months
+from annotator import assignment
 from annotator.accounts import idempotency, logins
 from annotator.agreement import totals
 from annotator.annotation import drafts
@@ -98,13 +98,6 @@ def finish_deletion(project_id: int) -> int:
 def finish_deletions() -> int:
     """Finishes deletions whose worker was killed or whose message was lost."""
     return deletion.finish_all()
-
-
-@shared_task
-def make_audit_months() -> int:
-    """Makes the tables of the audit's next months."""
-    with failures.as_whole("make_audit_months"):
-        return audit_months.make_months(now=database_now())
 
 
 @shared_task

@@ -1,4 +1,4 @@
-"""Brings a database of commit 6be395a0 to what 0001_initial makes, and gives a new one the audit's months."""
+"""Brings a database of commit 6be395a0 to what 0001_initial makes."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -68,44 +68,6 @@ WHERE found.id = l.id AND found.version <> 1;
 ALTER TABLE annotator_label ENABLE TRIGGER changed_labels_are_news;
 """
 
-ARE_MONTHS = "SELECT relkind = 'p' FROM pg_class WHERE oid = 'annotator_auditentry'::regclass"
-MONTHS = """
-ALTER TABLE annotator_auditentry RENAME TO annotator_auditentry_before;
-CREATE TABLE annotator_auditentry (LIKE annotator_auditentry_before) PARTITION BY RANGE (at);
-CREATE SEQUENCE annotator_auditentry_number_seq OWNED BY annotator_auditentry.id;
-SELECT setval('annotator_auditentry_number_seq', coalesce((SELECT max(id) FROM annotator_auditentry_before), 0) + 1,
-    false);
-ALTER TABLE annotator_auditentry ALTER id SET DEFAULT nextval('annotator_auditentry_number_seq');
-CREATE FUNCTION annotator_audit_has_month(first date) RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE
-    name text := 'annotator_auditentry_' || to_char(first, 'YYYY_MM');
-BEGIN
-    IF to_regclass(name) IS NOT NULL THEN RETURN false; END IF;
-    EXECUTE format('CREATE TABLE %I PARTITION OF annotator_auditentry FOR VALUES FROM (%L) TO (%L)', name,
-        first::timestamp AT TIME ZONE 'UTC', (first + interval '1 month') AT TIME ZONE 'UTC');
-    EXECUTE format('CREATE TRIGGER audit_is_never_truncated BEFORE TRUNCATE ON %I FOR EACH STATEMENT '
-        'EXECUTE FUNCTION annotator_audit_is_append_only()', name);
-    RETURN true;
-END $$;
-CREATE TABLE annotator_auditentry_other PARTITION OF annotator_auditentry DEFAULT;
-CREATE TRIGGER audit_is_never_truncated BEFORE TRUNCATE ON annotator_auditentry_other FOR EACH STATEMENT
-    EXECUTE FUNCTION annotator_audit_is_append_only();
-SELECT annotator_audit_has_month(month::date) FROM generate_series(
-    date_trunc('month', least((SELECT min(at) FROM annotator_auditentry_before), now()) AT TIME ZONE 'UTC'),
-    date_trunc('month', now() AT TIME ZONE 'UTC') + interval '12 months', '1 month') AS month;
-INSERT INTO annotator_auditentry SELECT * FROM annotator_auditentry_before;
-DROP TABLE annotator_auditentry_before;
-ALTER TABLE annotator_auditentry ADD CONSTRAINT annotator_auditentry_pkey PRIMARY KEY (id, at);
-CREATE INDEX audit_by_time ON annotator_auditentry (at DESC);
-CREATE INDEX audit_by_project ON annotator_auditentry (project_id, at DESC);
-CREATE INDEX audit_by_task ON annotator_auditentry (project_id, subject) WHERE action IN
-    ('task.changed', 'task.redacted', 'task.released', 'task.retired', 'label.withdrawn');
-CREATE TRIGGER audit_is_append_only BEFORE UPDATE OR DELETE ON annotator_auditentry
-    FOR EACH ROW EXECUTE FUNCTION annotator_audit_is_append_only();
-CREATE TRIGGER audit_is_never_truncated BEFORE TRUNCATE ON annotator_auditentry
-    FOR EACH STATEMENT EXECUTE FUNCTION annotator_audit_is_append_only();
-"""
-
 FALLBACKS = {"User": "user", "Project": "project"}
 NO_BEGINNINGS = "-._@+"
 NAMES = """
@@ -115,12 +77,11 @@ ALTER TABLE annotator_user ADD CONSTRAINT account_names_begin_with_a_letter_or_a
 """
 
 
-def add_what_is_missing(_apps: Any, schema_editor: Any) -> None:
+def add_versions(_apps: Any, schema_editor: Any) -> None:
     with schema_editor.connection.cursor() as cursor:
-        for question, change in ((HAVE_VERSIONS, VERSIONS), (ARE_MONTHS, MONTHS)):
-            cursor.execute(question)
-            if not cursor.fetchone()[0]:
-                cursor.execute(change)
+        cursor.execute(HAVE_VERSIONS)
+        if not cursor.fetchone()[0]:
+            cursor.execute(VERSIONS)
 
 
 def rename(apps: Any, _schema: Any) -> None:
@@ -149,7 +110,7 @@ class Migration(migrations.Migration):
     dependencies = [("annotator", "0001_initial")]
     operations = [
         migrations.RunSQL(COLUMNS, migrations.RunSQL.noop),
-        migrations.RunPython(add_what_is_missing, migrations.RunPython.noop),
+        migrations.RunPython(add_versions, migrations.RunPython.noop),
         migrations.RunPython(rename, migrations.RunPython.noop),
         migrations.RunSQL(NAMES, migrations.RunSQL.noop),
         triggers.installed(triggers.ANNOTATOR),

@@ -16,7 +16,7 @@ from annotator.models.annotation import (
     SkipReason,
     UnsafeCategory,
 )
-from annotator.models.audit import AuditArchive, AuditEntry
+from annotator.models.audit import AuditEntry
 from annotator.models.background import BackgroundFailure, Installation, RecountWanted
 from annotator.models.bulk_changes import BulkChange, ChangedTask
 from annotator.models.export_jobs import ExportJob

@@ -1,7 +1,4 @@
-"""The audit: who did what, and when. Triggers refuse to change, delete or truncate its rows.
-
-Its table is divided by months (migration 0055); annotator/audit_months.py makes their tables, and archives old ones.
-"""
+"""The audit: who did what, and when. Triggers refuse to change, delete or truncate its rows."""
 
 from __future__ import annotations
 
@@ -42,22 +39,3 @@ class AuditEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.at:%Y-%m-%d %H:%M:%S} {self.actor} {self.action} {self.subject}"
-
-
-class AuditArchive(models.Model):
-    """A month of the audit that was written to a file and has left the database."""
-
-    month = models.DateField(unique=True, help_text="its first day")
-    file = models.CharField(max_length=100)
-    entries = models.PositiveBigIntegerField()
-    sha256 = models.CharField(max_length=64, help_text="of the file")
-    chain_before = models.CharField(max_length=64)
-    chain = models.CharField(max_length=64, help_text="after the last entry")
-    archived_at = models.DateTimeField()
-
-    class Meta:
-        verbose_name = _("audit archive")
-        verbose_name_plural = _("audit archives")
-
-    def __str__(self) -> str:
-        return self.file

@@ -38,7 +38,7 @@ def test_the_database_refuses_to_delete_an_entry(entry: AuditEntry) -> None:
     [
         "UPDATE annotator_auditentry SET actor = 'mallory'",
         "DELETE FROM annotator_auditentry",
-        "INSERT INTO annotator_auditentry TABLE annotator_auditentry ON CONFLICT (id, at) DO UPDATE SET actor = ''",
+        "INSERT INTO annotator_auditentry TABLE annotator_auditentry ON CONFLICT (id) DO UPDATE SET actor = ''",
     ],
 )
 def test_plain_sql_is_refused_too(entry: AuditEntry, sql: str) -> None:

@@ -8,7 +8,6 @@ from tests.audited.sending import (
     TALK,
     a_new_account,
     an_account,
-    archived_month,
     change_of_many,
     changed_settings,
     command,
@@ -83,7 +82,6 @@ LEAVES_NONE = {
     "command agreement",
     "command migrate",
     "command quality",
-    "command verify_audit",
     "command verify_model",
     "command write_reward",
     "page verify-version",
@@ -504,7 +502,6 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "command retrain": ("run.requested", run_request(command("retrain", "talk"))),
     "command score": ("scoring.started", scores),
     "command first_administrator": ("account.created", first_administrator),
-    "command archive_audit": ("audit.archived", archived_month),
     "command seed_demo": ("project.created", command("seed_demo")),
 }
 # What reads one moment needs a transaction of its own, which a test's is not.

@@ -2,13 +2,11 @@
 
 import io
 from collections.abc import Callable
-from tempfile import TemporaryDirectory
 from typing import Any
 from unittest import mock
 
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
-from django.db import connection
 from django.test import Client, override_settings
 from rest_framework.test import APIClient
 
@@ -118,13 +116,6 @@ def an_account(world: World) -> Any:
 def first_administrator(world: World) -> None:
     User.objects.update(is_superuser=False)
     command("first_administrator")(world)
-
-
-def archived_month(world: World) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT annotator_audit_has_month('2020-01-01')")
-    with TemporaryDirectory() as folder:
-        command("archive_audit", folder, "--before", "2020-02")(world)
 
 
 def new_token(world: World) -> Any:

@@ -13,7 +13,7 @@ FILES = sorted(file for folder in FOLDERS.values() for file in folder.glob("*.sq
 TRIGGERS = """
 SELECT c.relname, t.tgname, pg_get_triggerdef(t.oid), p.proname, p.prosrc
 FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid
-WHERE NOT t.tgisinternal AND NOT c.relispartition ORDER BY c.relname, t.tgname
+WHERE NOT t.tgisinternal ORDER BY c.relname, t.tgname
 """
 
 pytestmark = pytest.mark.django_db

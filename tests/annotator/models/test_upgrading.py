@@ -12,13 +12,13 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from pytest_django import DjangoDbBlocker
 
+from annotator import audit
 from annotator.models import Annotation, AuditEntry, Consensus, Label, Membership, Project, Task, User, Webhook
 from rewards.models import TrainingRun
 from rewards.reasons import in_words
 
 DUMP = Path(__file__).with_name("6be395a0.sql.gz")
-# The tables of the audit's months are named after the month in which a database was made.
-OURS = "c.relnamespace = 'public'::regnamespace AND NOT c.relispartition"
+OURS = "c.relnamespace = 'public'::regnamespace"
 
 
 def plain(definition: str) -> str:
@@ -32,7 +32,7 @@ SCHEMA = {
             a.attstorage, pg_get_expr(d.adbin, d.adrelid)
         FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid LEFT JOIN pg_attrdef d
             ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-        WHERE {OURS} AND c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped
+        WHERE {OURS} AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
     """,
     "constraints": f"""
         SELECT c.relname, n.conname, {plain("pg_get_constraintdef(n.oid)")}
@@ -110,6 +110,9 @@ def test_a_database_of_before_becomes_a_present_one_with_its_rows(restored: str)
         assert Webhook.objects.get().end_reason == Webhook.Ended.FAILING
         assert sorted(Label.objects.values_list("rubric_version", flat=True)) == [1] * 6 + [2] * 2
         assert (Annotation.objects.count(), AuditEntry.objects.count()) == (12, 22)
+        last = AuditEntry.objects.latest("pk").pk
+        audit.record("test.made", "the next entry")
+        assert AuditEntry.objects.latest("pk").pk > last
 
 
 def test_an_older_database_is_refused_with_the_commit_to_go_through(restored: str) -> None:

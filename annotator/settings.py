@@ -90,26 +90,26 @@ INSTALLED_APPS = [
     "rewards.apps.RewardsConfig",
 ]
 MIDDLEWARE = [
-    "annotator.web.security_headers.HealthHostMiddleware",
-    "annotator.web.security_headers.NoStoreMiddleware",
-    "annotator.web.body_middleware.BodyLimitMiddleware",
+    "annotator.web.middleware.HealthHostMiddleware",
+    "annotator.web.middleware.NoStoreMiddleware",
+    "annotator.web.middleware.BodyLimitMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "annotator.web.storable_requests.StorableRequestMiddleware",
+    "annotator.web.middleware.StorableRequestMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     # Every page but those marked `login_not_required`. REST answers for itself.
     "django.contrib.auth.middleware.LoginRequiredMiddleware",
     "annotator.audit.ActorMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "annotator.web.htmx.WholeLoginPageMiddleware",
+    "annotator.web.middleware.WholeLoginPageMiddleware",
     "annotator.accounts.passwords.OwnPasswordMiddleware",
-    "annotator.web.security_headers.ContentSecurityPolicyMiddleware",
-    "annotator.web.database_away.DatabaseAwayMiddleware",
+    "annotator.web.middleware.ContentSecurityPolicyMiddleware",
+    "annotator.web.middleware.DatabaseAwayMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 ROOT_URLCONF = "annotator.urls"
@@ -216,7 +216,7 @@ STATIC_ROOT = VAR_DIR / "static"
 STATICFILES_DIRS = [SHIPPED / "static"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "annotator.web.static_files.ModuleStorage"},
+    "staticfiles": {"BACKEND": "annotator.launch.health.ModuleStorage"},
 }
 if "pytest" in sys.modules or DEBUG:
     STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}

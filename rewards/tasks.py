@@ -11,7 +11,7 @@ from annotator.background import failures, fitness, heartbeats, messages
 from annotator.db.clock import database_now
 from annotator.refusals import Refusal
 from annotator.storage.hidden_paths import without_places
-from annotator.webhooks import outages
+from annotator.webhooks import events
 from rewards import (
     announcements,
     erasure,
@@ -143,7 +143,7 @@ def recover_lost_runs() -> int:
 def watch_workers() -> int:
     """Tells the webhooks of projects that a queue which they need has had no worker for some minutes."""
     with failures.as_whole("watch_workers"):
-        return outages.watch(announcements.NEEDING, now=database_now())
+        return events.watch(announcements.NEEDING, now=database_now())
 
 
 @shared_task

@@ -32,7 +32,7 @@ from django.utils.crypto import get_random_string, salted_hmac
 from django.utils.translation import ngettext
 
 from annotator import audit
-from annotator.accounts.links import UnknownLink
+from annotator.accounts.passwords import UnknownLink
 from annotator.db.clock import database_now
 from annotator.db.statements import Statement
 from annotator.models import LoginFailures, User

@@ -1,6 +1,8 @@
 """Carries out what follows from a changed password, and asks people to choose one of their own."""
 
+import secrets
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -11,7 +13,8 @@ from django_htmx.http import HttpResponseClientRedirect
 from annotator import audit
 from annotator.accounts import tokens
 from annotator.models import PasswordLink, User
-from annotator.web.htmx import HtmxRequest
+from annotator.refusals import Refusal
+from annotator.web.middleware import HtmxRequest
 
 OPEN = {"password", "admin-password", "logout", "admin-logout", "set_language"}
 """The names of the URLs that an account can reach while somebody else's choice is its password."""
@@ -54,3 +57,24 @@ class OwnPasswordMiddleware:
             return None
         # htmx would put the page behind an ordinary redirect into the fragment's place.
         return HttpResponseClientRedirect(resolve_url("password")) if request.htmx else redirect("password")
+
+
+BYTES = 24
+
+
+class UnknownLink(Refusal):
+    """No link has this secret."""
+
+    status = 404
+    code = "unknown_link"
+
+
+def new_secret() -> str:
+    """Returns a secret that nobody can guess, in characters that need no escaping in an address."""
+    return secrets.token_urlsafe(BYTES)
+
+
+def digest_of(secret: str) -> str:
+    """Returns what is stored of a secret, and looked up."""
+    # Random bits need no salt and no slow hash. How long the search takes says nothing about the secret.
+    return sha256(secret.encode(errors="replace")).hexdigest()

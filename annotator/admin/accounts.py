@@ -15,7 +15,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 
 from annotator import audit
 from annotator.accounts import tokens
-from annotator.admin.recorded import Recorded, Titled
+from annotator.admin.scoping import Recorded, Titled
 from annotator.forms.seen import SeenFieldsForm
 from annotator.models import ImportedRater, Token, User
 from annotator.projects import members

@@ -1,6 +1,6 @@
 """Lists the audit: managers read the entries of their projects, superusers all of them. Nobody can change one."""
 
-from datetime import date, datetime, time
+from datetime import datetime, time
 from typing import Any
 
 from django.contrib import admin
@@ -11,11 +11,11 @@ from django.utils.safestring import SafeString
 from django.utils.timezone import localtime, make_aware
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import FieldTextFilter, RangeDateFilter
 from unfold.utils import parse_date_str
 
 from annotator.access import user_of
+from annotator.admin.scoping import ReadOnly
 from annotator.audit import JSON
 from annotator.models import AuditEntry, Exclusion, Project, Pseudonym, Verdict
 
@@ -102,25 +102,18 @@ class DayFilter(RangeDateFilter):
     """Filters from the start of one day to the end of another, as the theme's own filter leaves out the last day."""
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
-        first, last = (self._day(f"{self.parameter_name}_{end}") for end in ("from", "to"))
-        if first:
-            queryset = queryset.filter(at__gte=make_aware(datetime.combine(first, time.min)))
-        if last:
-            queryset = queryset.filter(at__lte=make_aware(datetime.combine(last, time.max)))
+        for end, lookup, moment in (("from", "gte", time.min), ("to", "lte", time.max)):
+            if day := parse_date_str(str(self.used_parameters.get(f"{self.parameter_name}_{end}") or "")):
+                queryset = queryset.filter(**{f"at__{lookup}": make_aware(datetime.combine(day, moment))})
         return queryset
-
-    def _day(self, parameter: str) -> date | None:
-        day: date | None = parse_date_str(str(self.used_parameters.get(parameter) or ""))
-        return day
 
 
 @admin.register(AuditEntry)
-class AuditAdmin(ModelAdmin):
+class AuditAdmin(ReadOnly):
     list_display = ["when", "who", "door", "done", "subject", "project", "summary"]
     list_display_links = ["when"]
     list_filter = [ProjectFilter, KindFilter, ("actor", FieldTextFilter), ("at", DayFilter)]
     list_filter_submit = True
-    list_per_page = 50
     search_fields = ["actor", "action", "subject"]
     search_help_text = _("a name, an action, or what was changed")
     # It would count every entry that there ever was to show beside the filtered number.
@@ -134,21 +127,6 @@ class AuditAdmin(ModelAdmin):
         if user_of(request).is_superuser:
             return entries
         return entries.filter(project_id__in=Project.objects.managed_by(user_of(request)).values("pk"))
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return bool(request.user.is_active and request.user.is_staff)
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self.has_module_permission(request)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
     @admin.display(description=_("when"), ordering="at")
     def when(self, entry: AuditEntry) -> str:

@@ -12,8 +12,7 @@ from django.utils.translation import gettext_lazy
 from unfold.admin import StackedInline
 from unfold.widgets import UnfoldAdminSelectWidget
 
-from annotator.admin.recorded import Recorded
-from annotator.admin.scoping import ManagedOnly, OfManagedProjects
+from annotator.admin.scoping import ManagedOnly, OfManagedProjects, Recorded
 from annotator.forms.seen import SeenFieldsForm
 from annotator.models import Assignment, Attribute, ExpertRating, Gold, Project
 from annotator.templatetags.scales import level

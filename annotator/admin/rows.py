@@ -32,6 +32,16 @@ def page_of_task(task: Task) -> str:
     return "" if task.state == Task.State.GOLD else reverse("data-task", args=[task.project.slug, task.pk])
 
 
+def _progress(figure: str, name: Any) -> Any:
+    """Returns a column of the list of projects."""
+
+    @admin.display(description=name)
+    def shown(_self: Any, project: Any) -> int:
+        return int(getattr(project.progress, figure))
+
+    return shown
+
+
 class ArchivedFilter(admin.SimpleListFilter):
     """Archived projects stand in the list only where somebody asks for them."""
 
@@ -53,6 +63,7 @@ class ArchivedFilter(admin.SimpleListFilter):
 @admin.register(Project)
 class ProjectAdmin(OfManagedProjects):
     project_path = "pk"
+    page = ("overview", "slug")
     list_display = ["name", "slug", "total", "open", "complete", "quarantined"]
     details = ["name", "slug", "description", "rubric", "created_at", "archived_at"]
     list_filter = [ArchivedFilter]
@@ -66,28 +77,13 @@ class ProjectAdmin(OfManagedProjects):
         figures.add_progress(changelist.result_list, now=database_now())
         return changelist
 
-    def page_of(self, row: Any) -> str:
-        return reverse("overview", args=[row.slug])
-
-    @admin.display(description=_("tasks"))
-    def total(self, project: Any) -> int:
-        return int(project.progress.total)
-
-    @admin.display(description=_("open"))
-    def open(self, project: Any) -> int:
-        return int(project.progress.open)
-
-    @admin.display(description=_("complete"))
-    def complete(self, project: Any) -> int:
-        return int(project.progress.complete)
-
-    @admin.display(description=_("quarantined"))
-    def quarantined(self, project: Any) -> int:
-        return int(project.progress.quarantined)
+    total, open = _progress("total", _("tasks")), _progress("open", _("open"))
+    complete, quarantined = _progress("complete", _("complete")), _progress("quarantined", _("quarantined"))
 
 
 @admin.register(Membership)
 class MembershipAdmin(OfManagedProjects):
+    page = ("person", "project.slug", "user.username")
     list_display = ["user", "project", "role", "qualified_at", "pause_reason", "submitted"]
     details = ["offered_role", "quota", "languages", "extra_tries", "paused_at"]
     list_filter = [("project", ManagedOnly), "role", "pause_reason"]
@@ -98,9 +94,6 @@ class MembershipAdmin(OfManagedProjects):
         theirs = Tally.objects.filter(annotator=OuterRef("user"), project=OuterRef("project"))
         return super().get_queryset(request).annotate(done=Subquery(theirs.values("done")))
 
-    def page_of(self, row: Any) -> str:
-        return reverse("person", args=[row.project.slug, row.user.username])
-
     @admin.display(description=_("annotations"))
     def submitted(self, member: Any) -> int:
         return member.done or 0
@@ -108,6 +101,7 @@ class MembershipAdmin(OfManagedProjects):
 
 @admin.register(Exclusion)
 class ExclusionAdmin(OfManagedProjects):
+    page = ("exclusions", "project.slug")
     list_display = ["annotator", "project", "reason", "by", "made_at"]
     details = ["readmitted_at"]
     list_filter = [("project", ManagedOnly)]
@@ -122,9 +116,6 @@ class ExclusionAdmin(OfManagedProjects):
         exclusions, may_repeat = super().get_search_results(request, queryset, search_term)
         pseudonyms = Pseudonym.objects.filter(user=OuterRef("annotator"), project=OuterRef("project"), name=search_term)
         return exclusions | queryset.filter(Exists(pseudonyms)), may_repeat
-
-    def page_of(self, row: Any) -> str:
-        return reverse("exclusions", args=[row.project.slug])
 
 
 @admin.register(Task)
@@ -181,6 +172,7 @@ class AnnotationAdmin(OfManagedProjects):
 @admin.register(Webhook)
 class WebhookAdmin(OfManagedProjects):
     list_title = _("Webhooks")
+    page = ("webhook", "project.slug", "pk")
     list_display = ["url", "project", "active", "end_reason", "failing_since", "tried_at", "made_by"]
     details = ["events", "created_at"]
     list_filter = ["active", ("project", ManagedOnly)]
@@ -188,20 +180,15 @@ class WebhookAdmin(OfManagedProjects):
     list_select_related = ["project", "made_by"]
     of_administrators = True
 
-    def page_of(self, row: Any) -> str:
-        return reverse("webhook", args=[row.project.slug, row.pk])
-
 
 @admin.register(Invitation)
 class InvitationAdmin(OfManagedProjects):
     """Who was invited to what, by whom, and how many have come. The links are stored nowhere."""
 
+    page = ("invitations", "project.slug")
     list_display = ["__str__", "project", "role", "taken", "places", "made_by", "expires_at", "revoked_at"]
     details = ["meant_for", "email", "languages", "quota", "created_at", "mailed_at"]
     list_filter = ["role", ("project", ManagedOnly)]
     search_fields = ["meant_for", "email", "project__slug"]
     list_select_related = ["project", "made_by"]
     of_administrators = True
-
-    def page_of(self, row: Any) -> str:
-        return reverse("invitations", args=[row.project.slug])

@@ -20,8 +20,8 @@ from annotator.forms.data import TasksForm
 from annotator.models import BulkChange
 from annotator.models.public_ids import LARGEST
 from annotator.review import bulk_changes as stage
-from annotator.search import selection
-from annotator.search.selection import MOST_TASKS
+from annotator.search import criteria
+from annotator.search.criteria import MOST_TASKS
 from annotator.web.query_parameters import flag
 
 
@@ -111,13 +111,13 @@ class BulkChanges(Idempotent, generics.ListAPIView[BulkChange]):
         serializer.is_valid(raise_exception=True)
         data = serializer.validated_data
         if "tasks" in data:
-            tasks = selection.named(project, data["tasks"], reader=user)
+            tasks = criteria.named(project, data["tasks"], reader=user)
         else:
             filters = TasksForm(project, {name: str(value) for name, value in data["filters"].items()}, manages=True)
             if not filters.is_valid():
                 errors = {name: [str(message) for message in messages] for name, messages in filters.errors.items()}
                 raise serializers.ValidationError({"filters": errors})
-            tasks = selection.found(project, filters.criteria(), reader=user)
+            tasks = criteria.found(project, filters.criteria(), reader=user)
         what = {"action": data["action"], "priority": data.get("priority")}
         if flag(request.query_params, "dry_run"):
             return Response(asdict(stage.bulk_change_preview(project, tasks, **what)))

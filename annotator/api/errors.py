@@ -15,7 +15,7 @@ from rest_framework.views import exception_handler
 
 from annotator.api.authentication import HOW
 from annotator.refusals import Refusal
-from annotator.web import body_limits, database_away
+from annotator.web import body_limits, middleware
 from annotator.web.error_answers import Errors, error_answer, error_body, is_rest
 
 _log = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
 
 
 def server_error(request: HttpRequest) -> HttpResponseBase:
-    if away := database_away.answer(request, sys.exc_info()[1]):
+    if away := middleware.database_away_answer(request, sys.exc_info()[1]):
         return away
     number = _number_in_log(request, sys.exc_info()[1])
     if not is_rest(request.path):

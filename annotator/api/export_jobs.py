@@ -20,9 +20,9 @@ from annotator.api.scopes import ForReaders
 from annotator.api.transfer import WhateverIsAccepted
 from annotator.db.clock import database_now
 from annotator.exporting import jobs
-from annotator.exporting.downloads import downloaded
 from annotator.exporting.filters import PARAMETERS, fields_from, filters_from
 from annotator.exporting.formats import FORMATS
+from annotator.exporting.jobs import downloaded
 from annotator.exporting.layouts import LAYOUTS
 from annotator.models import ExportJob, IdempotentCall, User
 

@@ -21,7 +21,7 @@ from annotator.api.transfer import WhateverIsAccepted
 from annotator.db.clock import database_now
 from annotator.models import Release
 from annotator.releases import jobs
-from annotator.releases.downloads import sent_archive, sent_file
+from annotator.releases.jobs import sent_archive, sent_file
 from annotator.releases.particulars import LICENSES, LONGEST_TEXT, LONGEST_TITLE, UNKNOWN, Particulars
 from annotator.web.tar_archives import TAR
 

@@ -40,13 +40,8 @@ class Backlogs:
             self.agreement,
         )
         numbers = {scans: self.scans, words: self.words, agreement: self.agreement}
-        return [text % {"number": _shown(number)} for text, number in numbers.items() if number]
-
-
-def _shown(number: int) -> str:
-    if number > MANY:
-        return _("more than %(number)s") % {"number": intcomma(MANY)}
-    return str(intcomma(number))
+        many = _("more than %(number)s") % {"number": intcomma(MANY)}
+        return [text % {"number": many if n > MANY else intcomma(n)} for text, n in numbers.items() if n]
 
 
 COUNTS = """

@@ -96,12 +96,12 @@ def workers() -> list[Worker]:
         pipeline.hgetall(KEY)
         (seconds, microseconds), beats = pipeline.execute()
     now = seconds + microseconds / 1e6
-    return [_worker(name.decode(), json.loads(beats[name]), now) for name in sorted(beats)]
-
-
-def _worker(name: str, beat: dict[str, Any], now: float) -> Worker:
-    unfit = Fault(beat["unfit"]) if beat.get("unfit") else None
-    return Worker(name, tuple(beat["queues"]), round(max(now - beat["at"], 0.0), 1), unfit)
+    found = []
+    for name in sorted(beats):
+        beat = json.loads(beats[name])
+        unfit = Fault(beat["unfit"]) if beat.get("unfit") else None
+        found.append(Worker(name.decode(), tuple(beat["queues"]), round(max(now - beat["at"], 0.0), 1), unfit))
+    return found
 
 
 def listening() -> dict[str, QueueHealth]:

@@ -88,9 +88,6 @@ def _without(ways: Sequence[str], *, memory: str) -> Iterator[None]:
         yield
     finally:
         # In a transaction that failed no statement can run, and the end of it takes the settings back.
-        if not (connection.needs_rollback or _has_failed()):
+        raw = connection.connection
+        if not (connection.needs_rollback or raw is None or raw.info.transaction_status.name == "INERROR"):
             _RESET.rows(without=ways, local=False, limited=False, memory=memory)
-
-
-def _has_failed() -> bool:
-    return connection.connection is None or connection.connection.info.transaction_status.name == "INERROR"

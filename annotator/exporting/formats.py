@@ -18,8 +18,7 @@ import orjson
 from django.core.serializers.json import DjangoJSONEncoder
 
 from annotator.exporting.columns import JSON, Row, Type
-from annotator.exporting.copied import Lines
-from annotator.exporting.parts import without_line_ends
+from annotator.exporting.copied import Lines, without_line_ends
 from annotator.exporting.spreadsheets import csv_of_cells
 from annotator.importing.decoders import PASSED_ON
 from annotator.models import Project

@@ -1,4 +1,4 @@
-"""The layout of HelpSteer3: preferences, and each task that came in another of its configurations as it came.
+"""The layouts of HelpSteer3: preferences, each task that came in another of its configurations as it came, and edits.
 
 Its configurations are preference, feedback, edit and edit_quality (arXiv 2505.11475, 2503.04378).
 """
@@ -7,17 +7,21 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from django.db.models import QuerySet
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import F, OuterRef, QuerySet, TextField, Value
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Coalesce, NullIf
 
 from annotator.exporting.answered_tasks import AnsweredTask, Depth, answered_tasks
-from annotator.exporting.columns import INTEGER, MESSAGES, TEXT, Row, Type
+from annotator.exporting.columns import INTEGER, MESSAGES, TEXT, Row, Type, counted_ratings
+from annotator.exporting.copied import Lines, copied, response_name
 from annotator.exporting.filters import Filters
 from annotator.exporting.selections import Selection, preferred_or_kept_tasks, preferred_tasks
 from annotator.importing.conversations import as_they_came
 from annotator.importing.kept_feedback import by_raters, texts_of
 from annotator.importing.layouts.helpsteer3 import FEEDBACK, PREFERRED, RESPONSES
 from annotator.importing.layouts.own_tasks import language_of
-from annotator.models import Import, Project
+from annotator.models import Import, Project, Rating
 from annotator.models.annotation import TIE
 
 _OF_EDITS: Mapping[Sequence[str], int] = {names: PREFERRED[names[0]] for names in RESPONSES if names[0] in PREFERRED}
@@ -132,3 +136,54 @@ def _most_named(names: Iterable[str]) -> str:
     """Returns the name that most raters chose, the first one of several; empty if nobody chose one."""
     chosen = [name for name in names if name]
     return Counter(chosen).most_common(1)[0][0] if chosen else ""
+
+
+# Better versions of responses, as annotators write them ----------------------------------------------------
+
+TASKS_AT_ONCE = 4_000
+
+_FEEDBACK = Rating.objects.filter(
+    annotation__is_current=True, annotation__assignment__counts=True, response=OuterRef("response")
+).exclude(feedback="")
+
+
+def edit_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Lines:
+    """Reads a row for each edit that counts: the response, its better version, and the feedback on the response.
+
+    The domain is the annotator's, or the one that the task came with; the language as well.
+    """
+    rows = _edits(project, filters).exclude(response__task__in=unseen)
+    task = "response__task__"
+    columns = rows.order_by("response__task", "response__position", "pk").values_list(
+        f"{task}external_id",
+        response_name("response__"),
+        _first_of(F("annotation__domain"), KeyTextTransform("domain", f"{task}metadata")),
+        _first_of(F("annotation__language"), F(f"{task}language")),
+        f"{task}conversation",
+        "response__text",
+        "edit",
+        "edit_summary",
+        ArraySubquery(_FEEDBACK.order_by("pk").values("feedback")),
+    )
+    # Few responses have an edit: with as many tasks as usual, most of the time would go by between two parts.
+    names = list(edit_columns(project, filters))
+    return copied(project, columns, names, task="response__task", among=filters.among, at_once=TASKS_AT_ONCE)
+
+
+def _first_of(chosen: F, known: Any) -> Coalesce:
+    """Returns what the annotator has chosen, else what is known of the task, else an empty text."""
+    return Coalesce(NullIf(chosen, Value("")), known, Value(""), output_field=TextField())
+
+
+def edit_columns(_project: Project, _filters: Filters) -> Mapping[str, Type]:
+    head: dict[str, Type] = {"task": TEXT, "response": TEXT, "domain": TEXT, "language": TEXT, "context": MESSAGES}
+    return {**head, "original_response": TEXT, "edited_response": TEXT, "change_summary": TEXT, "feedback": [TEXT]}
+
+
+def count_edits(project: Project, filters: Filters) -> int:
+    return int(_edits(project, filters).count())
+
+
+def _edits(project: Project, filters: Filters) -> QuerySet[Rating]:
+    edits: QuerySet[Rating] = counted_ratings(project, filters).filter(annotation__assignment__counts=True)
+    return edits.exclude(edit="")

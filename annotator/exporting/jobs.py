@@ -13,19 +13,22 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponseBase
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotator import access, audit
 from annotator.background import heartbeats, jobs, messages
-from annotator.background.pulse import Pulse
+from annotator.background.jobs import Pulse
 from annotator.exporting.filters import Filters, filters_from
+from annotator.exporting.formats import content_type, file_name
 from annotator.exporting.previews import preview
 from annotator.exporting.rows import chosen_columns, content, for_audit, for_reader, require_allowed
 from annotator.models import ExportJob, Project, User
 from annotator.refusals import Refusal
 from annotator.search.criteria import TooBroad
 from annotator.storage import artifacts, disk_space
+from annotator.web.ranged_files import ranged_file
 
 MOST_WITH_FILE = 10
 """The files of a person in a project that may lie on the disk at once."""
@@ -208,3 +211,12 @@ def sweep(*, now: datetime) -> int:
     for folder in rest:
         shutil.rmtree(folder, ignore_errors=True)
     return len(rest)
+
+
+def downloaded(request: HttpRequest, job: ExportJob) -> HttpResponseBase:
+    """Returns the job's file, or the part that the request asks for. Raises Refusal and ForManagers, as `file_of`."""
+    path = file_of(job)
+    chosen = for_audit(job.layout, job.format, filters_from(job.filters), job.fields)
+    audit.record("labels.exported", f"layout {job.layout}, file {job.pk}", project=job.project, **chosen)
+    kind, name = content_type(job.format, gzip=job.gzip), file_name(job.project, job.layout, job.format, gzip=job.gzip)
+    return ranged_file(request, path, content_type=kind, name=name, sha256=job.sha256)

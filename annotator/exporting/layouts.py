@@ -2,23 +2,14 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from django.db.models import QuerySet
 
-from annotator.exporting import (
-    annotations,
-    argilla,
-    helpsteer3,
-    label_studio,
-    labels,
-    preferences,
-    rankings,
-    scores,
-    segments,
-    written_answers,
-)
+from annotator.exporting import annotation_tools as tools
+from annotator.exporting import annotations, helpsteer3, labels, preferences, scores, segments
 from annotator.exporting.columns import Row, Type
 from annotator.exporting.filters import Filters
 from annotator.models import Project
@@ -43,58 +34,27 @@ class Layout:
     of_segments: bool = False
 
 
+_scored = partial(Layout, of_scores=True)
+_labelled = partial(_scored, of_labels=True)
+_segmented = partial(_labelled, of_segments=True)
 LAYOUTS: Mapping[str, Layout] = MappingProxyType(
     {
-        "helpsteer2": Layout(
-            labels.helpsteer2_rows, labels.helpsteer2_columns, labels.count_labels, of_labels=True, of_scores=True
-        ),
-        "labels": Layout(
-            labels.label_rows,
-            labels.label_columns,
-            labels.count_labels,
-            for_managers=True,
-            of_labels=True,
-            of_scores=True,
-        ),
-        "disagreements": Layout(
-            labels.disagreement_rows, labels.disagreement_columns, labels.count_rated, of_scores=True
-        ),
+        "helpsteer2": _labelled(labels.helpsteer2_rows, labels.helpsteer2_columns, labels.count_labels),
+        "labels": _labelled(labels.label_rows, labels.label_columns, labels.count_labels, for_managers=True),
+        "disagreements": _scored(labels.disagreement_rows, labels.disagreement_columns, labels.count_rated),
         "preference": Layout(preferences.preference_rows, preferences.preference_columns, preferences.count_preferred),
         "helpsteer3": Layout(helpsteer3.helpsteer3_rows, helpsteer3.helpsteer3_columns, helpsteer3.count_helpsteer3),
-        "helpsteer3_edit": Layout(written_answers.edit_rows, written_answers.edit_columns, written_answers.count_edits),
+        "helpsteer3_edit": Layout(helpsteer3.edit_rows, helpsteer3.edit_columns, helpsteer3.count_edits),
         "dpo": Layout(preferences.dpo_rows, preferences.dpo_columns, preferences.count_compared),
         "nemo": Layout(preferences.nemo_rows, preferences.nemo_columns, preferences.count_told_apart),
-        "annotations": Layout(
-            annotations.annotation_rows, annotations.annotation_columns, annotations.count_ratings, of_scores=True
-        ),
-        "wide": Layout(annotations.wide_rows, annotations.wide_columns, annotations.count_annotations, of_scores=True),
-        "rankings": Layout(rankings.ranking_rows, rankings.ranking_columns, rankings.count_ranked),
-        "label_studio": Layout(
-            label_studio.label_studio_rows,
-            label_studio.label_studio_columns,
-            label_studio.count_rated_tasks,
-            of_scores=True,
-        ),
-        "argilla": Layout(argilla.argilla_rows, argilla.argilla_columns, argilla.count_suggested),
-        "segments": Layout(
-            segments.segment_rows, segments.segment_columns, segments.count_segments, of_scores=True, of_segments=True
-        ),
-        "helpsteer2d": Layout(
-            segments.helpsteer2d_rows,
-            segments.helpsteer2d_columns,
-            segments.count_segmented,
-            of_labels=True,
-            of_scores=True,
-            of_segments=True,
-        ),
-        "stepwise": Layout(
-            segments.stepwise_rows,
-            segments.stepwise_columns,
-            segments.count_segmented,
-            of_labels=True,
-            of_scores=True,
-            of_segments=True,
-        ),
+        "annotations": _scored(annotations.annotation_rows, annotations.annotation_columns, annotations.count_ratings),
+        "wide": _scored(annotations.wide_rows, annotations.wide_columns, annotations.count_annotations),
+        "rankings": Layout(annotations.ranking_rows, annotations.ranking_columns, annotations.count_ranked),
+        "label_studio": _scored(tools.label_studio_rows, tools.label_studio_columns, tools.count_rated_tasks),
+        "argilla": Layout(tools.argilla_rows, tools.argilla_columns, tools.count_suggested),
+        "segments": _scored(segments.segment_rows, segments.segment_columns, segments.count_segments, of_segments=True),
+        "helpsteer2d": _segmented(segments.helpsteer2d_rows, segments.helpsteer2d_columns, segments.count_segmented),
+        "stepwise": _segmented(segments.stepwise_rows, segments.stepwise_columns, segments.count_segmented),
         "scores": Layout(scores.score_rows, scores.score_columns, scores.count_scores, for_managers=True),
     }
 )

@@ -5,16 +5,19 @@ Strangers learn that much. Addresses, folders and the words of errors are for th
 
 import logging
 from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import redis
 from django.conf import settings
+from django.contrib.staticfiles.storage import ManifestFilesMixin, staticfiles_storage
+from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 from annotator.background import fitness, heartbeats
 from annotator.background.heartbeats import QueueHealth, Worker
 from annotator.storage import artifacts, disk_space
-from annotator.web import static_files
 
 _log = logging.getLogger(__name__)
 
@@ -96,9 +99,9 @@ def readiness() -> Health:
         details.append(f"Redis: {down}")
     shortages = disk_space.shortages()
     foreign = artifacts.problem(state.artifacts) if database and state.migrated else ""
-    missing = static_files.missing()
+    uncollected = missing()
     details += [f"{shortage} ({shortage.path})" for shortage in shortages] + ([foreign] if foreign else [])
-    details += [f"Static files that `prepare` has not collected: {', '.join(missing[:3])}"] if missing else []
+    details += [f"Static files that `prepare` has not collected: {', '.join(uncollected[:3])}"] if uncollected else []
     health = Health(
         database=database,
         redis=answers,
@@ -107,7 +110,7 @@ def readiness() -> Health:
         shortages=shortages,
         foreign_artifacts=foreign,
         migrated=state.migrated,
-        static_files=not missing,
+        static_files=not uncollected,
         details=details,
     )
     if details or health.problems:
@@ -127,3 +130,30 @@ def report_at_start() -> None:
     else:
         if wrong := artifacts.problem(state.artifacts):
             _log.error("%s (%s)", wrong, settings.ARTIFACTS)
+
+
+class ModuleStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # the package is untyped
+    """Rewrites `import ... from "./name.js"` to hashed names, so that an open page never mixes old and new modules."""
+
+    support_js_module_import_aggregation = True
+    # Our own scripts only: some packages ship modules whose imports lead nowhere.
+    _js_module_import_aggregation_patterns = (
+        "js/*.js",
+        CompressedManifestStaticFilesStorage._js_module_import_aggregation_patterns[1],
+    )
+
+
+def missing() -> list[str]:
+    """Returns our files under `static` that pages cannot name here, because `prepare` has not collected them.
+
+    Without it, or with those of an earlier version, every page fails on this host. None where names have no hashes.
+    """
+    if not isinstance(staticfiles_storage, ManifestFilesMixin):
+        return []
+    return [name for name in _ours() if name not in staticfiles_storage.hashed_files]
+
+
+@cache
+def _ours() -> list[str]:
+    folders = [Path(folder) for folder in settings.STATICFILES_DIRS]
+    return sorted(str(path.relative_to(folder)) for folder in folders for path in folder.rglob("*") if path.is_file())

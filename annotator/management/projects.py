@@ -1,9 +1,30 @@
-"""Looks up the project that a command names."""
+"""What commands have in common: the project that one names, and the text of a refusal as their error."""
 
-from django.core.management.base import CommandError
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
 
 from annotator.db.storable_text import fault_in
 from annotator.models import Project
+from annotator.refusals import Refusal
+
+
+class RefusableCommand(BaseCommand):
+    """A command that a refusal ends with its text."""
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        try:
+            return super().execute(*args, **options)
+        except Refusal as refusal:
+            raise CommandError(str(refusal)) from refusal
+
+
+class ProjectCommand(RefusableCommand):
+    """A command whose first word is a project's slug."""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("project", help="the project's slug")
 
 
 def named_project(slug: str) -> Project:

@@ -70,15 +70,11 @@ def _stretches(plain: str, marks: Sequence[Mark]) -> Iterator[tuple[int, int, Ma
         # An empty pattern would match everywhere, and one with blanks would match tags.
         if _BLANK in mark.text or not mark.text.strip():
             continue
-        for match in re.finditer(_as_written(mark.text), plain):
+        # Characters that HTML writes as entities are repeated to their length.
+        parts = re.split(r"""(["'<>&])""", likeness(mark.text, whole_words=False))
+        after = r"(?!\w)" if re.search(r"\w\s*$", mark.text) else ""
+        for match in re.finditer("".join(_WRITTEN.get(part, part) for part in parts) + after, plain):
             start, end = match.span()
             # Checked here, not in the pattern: the search is several times as fast if the pattern begins with letters.
             if not re.match(r"\w\w", plain[max(0, start - 1) : start + 1]):
                 yield start, end, mark
-
-
-def _as_written(text: str) -> str:
-    """Returns a pattern for the text in which characters that HTML writes as entities are repeated to their length."""
-    parts = re.split(r"""(["'<>&])""", likeness(text, whole_words=False))
-    after = r"(?!\w)" if re.search(r"\w\s*$", text) else ""
-    return "".join(_WRITTEN.get(part, part) for part in parts) + after

@@ -126,12 +126,13 @@ def eraser_for(task: Task, choice: Choice) -> Eraser:
         raise Refusal(_("Choose at least one place to redact."), code="cannot_redact")
     # Stretches that overlap are also erased as one string, or the end of one would be left behind.
     stretches = chosen + list(_joined(chosen))
-    strings = {texts[stretch.place][stretch.start : stretch.end]: PLACEHOLDERS[stretch.kind] for stretch in stretches}
-    glued = {
-        texts[stretch.place][stretch.start : stretch.end]
-        for stretch in stretches
-        if _is_glued(texts[stretch.place], stretch)
-    }
+    strings, glued = {}, set()
+    for stretch in stretches:
+        text, start, end = texts[stretch.place], stretch.start, stretch.end
+        strings[text[start:end]] = PLACEHOLDERS[stretch.kind]
+        # A letter or digit touches it, as in scripts without spaces between words.
+        if any(re.fullmatch(r"\w\w", both) for both in (text[max(0, start - 1) : start + 1], text[end - 1 : end + 1])):
+            glued.add(text[start:end])
     return Eraser.of(strings, glued=glued)
 
 
@@ -160,12 +161,6 @@ def _joined(stretches: Iterable[Stretch]) -> Iterator[Stretch]:
         whole = stretch
     if whole:
         yield whole
-
-
-def _is_glued(text: str, stretch: Stretch) -> bool:
-    """Returns whether a letter or digit touches the stretch, as in scripts without spaces between words."""
-    ends = (text[max(0, stretch.start - 1) : stretch.start + 1], text[stretch.end - 1 : stretch.end + 1])
-    return any(re.fullmatch(r"\w\w", end) for end in ends)
 
 
 def preview(task: Task, choice: Choice) -> dict[Place, str]:
@@ -243,16 +238,14 @@ def _erase_in_project(project: int, eraser: Eraser) -> None:
 
 
 def _rewrite(rows: QuerySet[Any], fields: Mapping[str, Callable[[Any], Any]]) -> None:
-    changed = [row for row in rows.only(*fields) if _change(row, fields)]
+    changed = []
+    for row in rows.only(*fields):
+        before = {name: vars(row)[name] for name in fields}
+        after = {name: erase(before[name]) for name, erase in fields.items()}
+        if before != after:  # only rows that change are written
+            vars(row).update(after)
+            changed.append(row)
     rows.model.objects.bulk_update(changed, list(fields))
-
-
-def _change(row: Any, fields: Mapping[str, Callable[[Any], Any]]) -> bool:
-    # Only rows that change are written.
-    before = {name: vars(row)[name] for name in fields}
-    after = {name: erase(before[name]) for name, erase in fields.items()}
-    vars(row).update(after)
-    return before != after
 
 
 # Segments that move ------------------------------------------------------------------------------------------
@@ -282,7 +275,9 @@ def _move(response: Response, replacements: Sequence[Replacement], erase: Callab
         own = moved(ranges(rating.cut), replacements) if rating.cut else places
         rating.segment_scores = _left(rating.segment_scores, own)
         rating.cut = _pairs(own) if rating.cut else None
-        rating.comments = _comments(rating.comments, replacements, erase)
+        stretches = moved([Range(start, end) for start, end, _text in rating.comments], replacements)
+        texts = [erase(text) for *_, text in rating.comments]
+        rating.comments = [[*at, text] for at, text in zip(stretches, texts, strict=True) if at is not None]
         rating.save(update_fields=["segment_scores", "cut", "comments"])
     for label in Label.objects.filter(response=response).exclude(segment_scores=None):
         own = moved(ranges(label.cut), replacements) if label.cut else places
@@ -316,22 +311,14 @@ def _left(rows: Rows | None, places: Sequence[Range | None]) -> Rows | None:
     return [row for row, place in zip(rows, places, strict=True) if place is not None]
 
 
-def _comments(comments: Sequence[Any], replacements: Sequence[Replacement], erase: Callable[[str], str]) -> Rows:
-    places = moved([Range(start, end) for start, end, _text in comments], replacements)
-    texts = [erase(text) for *_, text in comments]
-    return [[*place, text] for place, text in zip(places, texts, strict=True) if place is not None]
-
-
 def _change_drafts(response: Response, *, is_one_gone: bool) -> None:
     """Takes from drafts what would be about another segment: all answers if one is gone, and an own cut in any case."""
     number = response.public_id
+    wrong = tuple(f"{kind}-{number}-" for kind in _OF_A_SEGMENT) if is_one_gone else ()
     for draft in Draft.objects.filter(assignment__task=response.task_id):
-        form = {name: value for name, value in draft.form.items() if not _is_wrong(name, number, is_one_gone)}
+        form = {
+            name: value for name, value in draft.form.items() if name != f"cut-{number}" and not name.startswith(wrong)
+        }
         if form != draft.form:
             draft.form = form
             draft.save(update_fields=["form"])
-
-
-def _is_wrong(name: str, response: int, is_one_gone: bool) -> bool:
-    of_segments = tuple(f"{kind}-{response}-" for kind in _OF_A_SEGMENT)
-    return name == f"cut-{response}" or (is_one_gone and name.startswith(of_segments))

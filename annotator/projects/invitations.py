@@ -14,8 +14,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotator import audit
-from annotator.accounts import links
-from annotator.accounts.links import UnknownLink
+from annotator.accounts import passwords
+from annotator.accounts.passwords import UnknownLink
 from annotator.db.storable_text import check_written
 from annotator.models import MOST_PLACES, Exclusion, Invitation, InvitationUse, Membership, Project, Role, User
 from annotator.models.member import maker_manages
@@ -111,8 +111,8 @@ def invite(project: Project, wish: Wish, *, by: User, now: datetime) -> tuple[In
         created_at=now,
         expires_at=now + timedelta(days=wish.days),
     )
-    secret = links.new_secret()
-    invitation.digest = links.digest_of(secret)
+    secret = passwords.new_secret()
+    invitation.digest = passwords.digest_of(secret)
     invitation.save()
     # Without the address and the name: an entry can never be redacted.
     audit.record(
@@ -203,7 +203,7 @@ def invitation_of(secret: str, *, now: datetime) -> Invitation:
         InvitationEnded: the message says why, and what to do.
     """
     rows = Invitation.objects.filter(project__deleted_at=None).select_related("project", "made_by")
-    invitation = rows.filter(digest=links.digest_of(secret)).first()
+    invitation = rows.filter(digest=passwords.digest_of(secret)).first()
     if invitation is None:
         raise UnknownLink(
             _("This link is not an invitation. Check that you have copied all of it, or ask for a new one.")

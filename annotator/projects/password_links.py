@@ -13,8 +13,8 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from annotator import audit
-from annotator.accounts import links
-from annotator.accounts.links import UnknownLink
+from annotator.accounts import passwords
+from annotator.accounts.passwords import UnknownLink
 from annotator.models import PasswordLink, Project, Role, User
 from annotator.projects.members import WeakPassword
 from annotator.refusals import Refusal
@@ -60,12 +60,12 @@ def make(account: User, *, by: User, project: Project, now: datetime) -> tuple[P
     """
     if refused := why_not(account, by=by, project=project):
         raise Refusal(refused, code="for_administrators", status=403)
-    secret = links.new_secret()
+    secret = passwords.new_secret()
     row, _is_new = PasswordLink.objects.update_or_create(
         account=account,
         defaults={
             "project": project,
-            "digest": links.digest_of(secret),
+            "digest": passwords.digest_of(secret),
             "made_by": by,
             "created_at": now,
             "expires_at": now + timedelta(hours=HOURS),
@@ -83,7 +83,7 @@ def link_of(secret: str, *, now: datetime) -> PasswordLink:
         PasswordLinkEnded: it has expired, or whoever made it may no longer make it.
     """
     rows = PasswordLink.objects.select_related("account", "made_by", "project")
-    link = rows.filter(digest=links.digest_of(secret)).first()
+    link = rows.filter(digest=passwords.digest_of(secret)).first()
     if link is None:
         raise UnknownLink(_("This link is unknown. It was used already, or there is a newer one. Ask for a new link."))
     if link.expires_at <= now:
@@ -103,7 +103,7 @@ def choose(secret: str, password: str, *, now: datetime) -> User:
         WeakPassword: the password breaks the rules; the link stays.
     """
     # Locked: of two who use the link at once, the second waits and finds it gone.
-    PasswordLink.objects.select_for_update().filter(digest=links.digest_of(secret)).first()
+    PasswordLink.objects.select_for_update().filter(digest=passwords.digest_of(secret)).first()
     account = link_of(secret, now=now).account
     try:
         validate_password(password, account)

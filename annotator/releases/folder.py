@@ -23,7 +23,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from annotator.agreement import reports, totals
-from annotator.background.pulse import Pulse
+from annotator.background.jobs import Pulse
 from annotator.consensus.rules import Rules
 from annotator.db.planning import take_statistics
 from annotator.exporting.columns import Row
@@ -45,10 +45,9 @@ from annotator.models import (
 )
 from annotator.projects.pseudonyms import Pseudonyms
 from annotator.refusals import Refusal
-from annotator.releases.card import Facts, card
+from annotator.releases.card import Facts, LabelStatistics, card
 from annotator.releases.checks import CHECKS, Checker
 from annotator.releases.rows import CONFIGURATIONS, SPLITS, Configuration, as_of_their_versions, one_moment
-from annotator.releases.statistics import LabelStatistics
 from annotator.version import VERSION
 from annotator.web.tar_archives import Archive, Member, parts
 

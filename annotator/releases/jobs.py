@@ -1,5 +1,6 @@
 """Releases as rows: the web or a command adds one, the light worker writes its files (annotator/background/jobs.py)."""
 
+import mimetypes
 import shutil
 import time
 from dataclasses import asdict
@@ -10,19 +11,23 @@ from pathlib import Path
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F, QuerySet
+from django.http import Http404, HttpRequest, HttpResponseBase
 from django.utils.translation import gettext as _
 
 from annotator import audit
 from annotator.background import heartbeats, jobs, messages
-from annotator.background.pulse import Pulse
+from annotator.background.jobs import Pulse
 from annotator.db.clock import database_now
 from annotator.exporting.rows import require_rubric_versions
 from annotator.importing.bulk_copy import copy_rows
 from annotator.models import Assignment, Project, Release, ReleaseTask, User
 from annotator.refusals import Refusal
 from annotator.releases import folder
+from annotator.releases.folder import members_of
 from annotator.releases.particulars import Particulars
 from annotator.storage import artifacts, disk_space
+from annotator.web.ranged_files import ranged_content, ranged_file
+from annotator.web.tar_archives import TAR, Archive
 from annotator.webhooks import events
 
 MOST = 50
@@ -211,3 +216,31 @@ def sweep() -> int:
     for place in rest:
         shutil.rmtree(place, ignore_errors=True)
     return len(rest)
+
+
+_KINDS = {".md": "text/markdown; charset=utf-8", ".parquet": "application/vnd.apache.parquet"}
+
+
+def sent_file(request: HttpRequest, release: Release, path: str, *, reader: User) -> HttpResponseBase:
+    """Returns a file of the release. Raises Http404, and Refusal as `folder_of` does."""
+    folder, file = folder_of(release, reader), release.file_called(path)
+    if file is None:
+        raise Http404
+    audit.record("release.downloaded", str(release), project=release.project, file=path)
+    place = folder / path
+    kind = _KINDS.get(place.suffix) or mimetypes.guess_type(path)[0] or "application/octet-stream"
+    return ranged_file(request, place, content_type=kind, name=place.name, sha256=file["sha256"])
+
+
+def sent_archive(request: HttpRequest, release: Release, *, reader: User) -> HttpResponseBase:
+    """Returns all files of the release as a tar file. Raises Refusal as `folder_of` does."""
+    folder = folder_of(release, reader)
+    audit.record("release.downloaded", str(release), project=release.project)
+    return ranged_content(
+        request,
+        lambda: Archive(members_of(release, folder)),
+        size=release.archive_size,
+        content_type=TAR,
+        name=f"{release.project.slug}-release-{release.number}.tar",
+        sha256=release.archive_sha256,
+    )

@@ -20,7 +20,7 @@ from annotator.db.statements import Statement
 from annotator.models import Assignment, BulkChange, ChangedTask, Gold, Label, Project, Report, Task, User
 from annotator.reading.in_use import require_in_use
 from annotator.refusals import Refusal
-from annotator.search.selection import MOST_TASKS
+from annotator.search.criteria import MOST_TASKS
 from annotator.web.numbers import number
 
 AT_ONCE = 200

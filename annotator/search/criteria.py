@@ -1,6 +1,6 @@
 """Selects a project's tasks by their words and by what became of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,6 +19,7 @@ from psycopg.errors import QueryCanceled
 from annotator.db.planning import by_indexes
 from annotator.db.statements import Statement
 from annotator.models import Consensus, Import, Label, Project, Task, User
+from annotator.models.public_ids import task_of
 from annotator.reading.blindness import tasks_held_by
 from annotator.refusals import Refusal
 
@@ -202,8 +203,8 @@ _WITH_WORDS = Statement(_NAMED.format(words="AND words @@ websearch_to_tsquery('
 
 def _with_words(tasks: QuerySet[Task], project: Project, criteria: Criteria) -> Matches:
     facets = [f"project {project.pk}", *criteria.facets()]
-    if criteria.text:
-        _require_words(criteria.text)
+    if criteria.text and (_INDEXABLE.row(text=criteria.text) or ("",))[0] in ("", "T"):
+        raise NothingToFind(_("Write at least one word that the texts contain."))
     statement = _WITH_WORDS if criteria.text else _WITH_FACETS
     rows = statement.rows(facets=facets, text=criteria.text, most=FEW + 1)
     if len(rows) <= FEW:
@@ -228,13 +229,6 @@ def only(tasks: QuerySet[Task], ids: Sequence[int]) -> QuerySet[Task]:
 _INDEXABLE = Statement("SELECT querytree(websearch_to_tsquery('simple', %(text)s))", prepared=False)
 
 
-def _require_words(text: str) -> None:
-    """Raises NothingToFind for a text without a word that is to be found."""
-    row = _INDEXABLE.row(text=text)
-    if row is None or row[0] in ("", "T"):
-        raise NothingToFind(_("Write at least one word that the texts contain."))
-
-
 def _with_label(tasks: QuerySet[Task], label: str) -> QuerySet[Task]:
     # What Label.objects.in_force says of single labels, for tasks: a dropped task has only its reviewer's labels.
     dropped = Exists(Consensus.objects.filter(task=OuterRef("pk")).exclude(drop_reason=""))
@@ -247,3 +241,24 @@ def _with_label(tasks: QuerySet[Task], label: str) -> QuerySet[Task]:
     # Not as ~Exists(): PostgreSQL would expect hardly any such task, and prepare to read them all.
     first = Label.objects.filter(response__task=OuterRef("pk")).values(has=Value(True))[:1]
     return tasks.alias(has_label=Coalesce(Subquery(first), False)).filter(in_use & ~dropped, has_label=False)
+
+
+MOST_TASKS = 100_000
+"""Tasks that can be changed at once."""
+
+
+def named(project: Project, numbers: Iterable[int], *, reader: User) -> Sequence[int]:
+    """Returns the ids of the project's tasks with these public numbers, without those that `matching` leaves out."""
+    ids = [task for number in numbers if (task := task_of(number)) is not None]
+    tasks = Task.objects.filter(project=project, pk__in=ids).exclude(state=Task.State.GOLD)
+    return list(tasks.exclude(pk__in=tasks_held_by(reader)).order_by("pk").values_list("pk", flat=True))
+
+
+def found(project: Project, criteria: Criteria, *, reader: User) -> Sequence[int]:
+    """Returns the ids of the tasks that meet the criteria; one more than can be changed at once if there are more.
+
+    Raises:
+        NothingToFind, TooBroad: as the search does.
+    """
+    with searching():
+        return list(matching(project, criteria, reader=reader).tasks.values_list("pk", flat=True)[: MOST_TASKS + 1])

@@ -118,19 +118,13 @@ def listed(ids: Sequence[int], project: Project, *, rewards: bool) -> list[Liste
     tasks = {task.pk: task for task in rows}
     answers = _answers(ids, project, rewards=rewards)
     stated = preferences_stated(ids)
-    return [_listed(tasks[pk], answers[pk], stated.get(pk)) for pk in ids if pk in tasks]
-
-
-def _listed(task: Any, answers: Sequence[Answer], preference: int | None) -> Listed:
-    # A task that is not settled yet has no consensus, and asking for it raises an AttributeError.
-    consensus: Consensus | None = getattr(task, "consensus", None)
-    dropped = consensus is not None and bool(consensus.drop_reason)
-    return Listed(
-        task=task,
-        answers=answers,
-        preference=preference,
-        dropped=dropped and not task.adjudicated,
-    )
+    found = []
+    for task in (tasks[pk] for pk in ids if pk in tasks):
+        # A task that is not settled yet has no consensus, and asking for it raises an AttributeError.
+        consensus: Consensus | None = getattr(task, "consensus", None)
+        dropped = consensus is not None and bool(consensus.drop_reason) and not task.adjudicated
+        found.append(Listed(task, answers[task.pk], stated.get(task.pk), dropped))
+    return found
 
 
 def _answers(ids: Sequence[int], project: Project, *, rewards: bool) -> Mapping[int, list[Answer]]:

@@ -15,7 +15,7 @@ from annotator.forms.data import TasksForm
 from annotator.models import BulkChange, Project
 from annotator.refusals import Refusal
 from annotator.review import bulk_changes as stage
-from annotator.search import selection
+from annotator.search import criteria
 from annotator.search.criteria import Criteria
 from annotator.web.acting import show_refusal
 from annotator.web.query_parameters import number_in
@@ -37,9 +37,9 @@ def change_tasks(request: HttpRequest, slug: str) -> HttpResponse:
     chosen, action, priority = form.cleaned_data["tasks"], form.cleaned_data["action"], form.cleaned_data["priority"]
     try:
         if chosen == TICKED:
-            tasks = selection.named(project, form.ticked(), reader=user)
+            tasks = criteria.named(project, form.ticked(), reader=user)
         else:
-            tasks = selection.found(project, filters.criteria(), reader=user)
+            tasks = criteria.found(project, filters.criteria(), reader=user)
         if request.method == "POST":
             change = stage.change_many(project, tasks, action=action, priority=priority, by=user, now=database_now())
             _say_what_was_done(request, change)

@@ -18,8 +18,8 @@ from annotator.db.clock import database_now
 from annotator.db.statement_timeouts import streamed
 from annotator.exporting import jobs
 from annotator.exporting.columns import Row
-from annotator.exporting.downloads import downloaded
 from annotator.exporting.formats import content_type, file_name
+from annotator.exporting.jobs import downloaded
 from annotator.exporting.previews import Preview, preview
 from annotator.exporting.rows import NoLabels, NoRubricVersion, UnknownExport, UnknownField, export
 from annotator.forms.data import ExportForm

@@ -42,8 +42,8 @@ from annotator.stale_edits import FIELD, sealed, unsealed
 from annotator.storage.disk_space import MEGABYTE
 from annotator.web.acting import show_refusal
 from annotator.web.body_limits import most_bytes
-from annotator.web.htmx import HtmxRequest
 from annotator.web.lane_shares import require_share
+from annotator.web.middleware import HtmxRequest
 from annotator.web.query_parameters import number_in
 
 PAGE = 20

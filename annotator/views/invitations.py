@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from annotator import access
 from annotator.access import user_of
 from annotator.accounts import logins
-from annotator.accounts.links import UnknownLink
+from annotator.accounts.passwords import UnknownLink
 from annotator.db.clock import database_now
 from annotator.forms.people import InvitationForm, InvitationListForm, JoinForm, NewPasswordForm
 from annotator.models import Invitation, Project, User

@@ -18,7 +18,7 @@ from annotator.projects import project_settings
 from annotator.projects.copying import copy_project
 from annotator.projects.presets import PRESETS, workload
 from annotator.projects.settings_check import InvalidProject, deciding_in, never_met, scales_of
-from annotator.web.htmx import HtmxRequest
+from annotator.web.middleware import HtmxRequest
 
 
 @require_http_methods(["GET", "POST"])

@@ -19,7 +19,7 @@ from annotator.projects.settings import COMMON, RECOUNTING, TRAINER
 from annotator.projects.settings_check import InvalidProject, never_met
 from annotator.refusals import Refusal
 from annotator.stale_edits import FIELD, ChangedMeanwhile, sealed
-from annotator.web.htmx import HtmxRequest
+from annotator.web.middleware import HtmxRequest
 
 
 @require_http_methods(["GET", "POST"])

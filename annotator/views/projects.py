@@ -15,7 +15,7 @@ from annotator.projects import figures, members
 from annotator.projects.guidelines import acknowledge, difference, read_before
 from annotator.views.navigation import Entry, pages_of
 from annotator.web.acting import show_refusal
-from annotator.web.htmx import HtmxRequest
+from annotator.web.middleware import HtmxRequest
 from annotator.web.query_parameters import number_in
 
 OTHERS_SHOWN = 20

@@ -15,7 +15,7 @@ from annotator.forms.releases import ReleaseForm
 from annotator.models import Project, Release
 from annotator.refusals import Refusal
 from annotator.releases import jobs
-from annotator.releases.downloads import sent_archive, sent_file
+from annotator.releases.jobs import sent_archive, sent_file
 from annotator.web.acting import show_refusal
 
 

@@ -58,7 +58,7 @@ from annotator.views.rating_texts import (
 )
 from annotator.views.returning import back
 from annotator.web.acting import show_refusal
-from annotator.web.htmx import HtmxRequest
+from annotator.web.middleware import HtmxRequest
 from annotator.web.query_parameters import choice_in, number_in
 
 PAGE = 25

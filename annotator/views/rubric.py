@@ -21,7 +21,7 @@ from annotator.projects.guidelines import difference
 from annotator.projects.rubrics import Change, InvalidRubric, NewerRubric, RubricText
 from annotator.projects.settings_check import never_met
 from annotator.refusals import Refusal
-from annotator.web.htmx import HtmxRequest
+from annotator.web.middleware import HtmxRequest
 from annotator.web.query_parameters import number_in
 
 LARGEST_VERSION = 2**31 - 1

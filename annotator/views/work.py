@@ -24,7 +24,7 @@ from annotator.refusals import Refusal
 from annotator.views import history
 from annotator.views.returning import back
 from annotator.web.acting import show_refusal
-from annotator.web.htmx import HtmxRequest
+from annotator.web.middleware import HtmxRequest
 from annotator.web.query_parameters import number_in
 
 MOST_REVISIONS = 99_999

@@ -2,7 +2,7 @@
 
 REST refuses values that it cannot read, so that a misspelt one does not silently leave a default in force. Pages treat
 them as absent (`number_in`, `choice_in`), because people edit and keep their addresses. NUL never comes this far:
-annotator/web/storable_requests.py refuses it for every address.
+annotator/web/middleware.py refuses it for every address.
 """
 
 from collections.abc import Iterable, Mapping

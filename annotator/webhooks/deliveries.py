@@ -22,8 +22,8 @@ from annotator.db.clock import database_now
 from annotator.models import Webhook, WebhookDelivery
 from annotator.stopping import stopping
 from annotator.version import VERSION
+from annotator.web.outbound_http import Outcome, post
 from annotator.webhooks.events import TEST
-from annotator.webhooks.exchange import Outcome, post
 
 WAITS = (
     timedelta(seconds=5),
@@ -80,11 +80,8 @@ def _due(*, besides: Iterable[int], most: int) -> list[int]:
     now = database_now()
     waiting = WebhookDelivery.objects.filter(webhook=OuterRef("pk"), state=State.WAITING, next_attempt_at__lte=now)
     active = Webhook.objects.filter(active=True, project__deleted_at=None).exclude(pk__in=list(besides))
-    return list(
-        active.filter(Exists(waiting))
-        .order_by(F("tried_at").asc(nulls_first=True), "pk")
-        .values_list("pk", flat=True)[:most]
-    )
+    longest_ago = active.filter(Exists(waiting)).order_by(F("tried_at").asc(nulls_first=True), "pk")
+    return list(longest_ago.values_list("pk", flat=True)[:most])
 
 
 def _send(webhook: int, *, until: float) -> tuple[int, int]:
@@ -106,13 +103,8 @@ def _send(webhook: int, *, until: float) -> tuple[int, int]:
 @transaction.atomic
 def _taken(webhook: int, *, now: datetime) -> WebhookDelivery | None:
     due = WebhookDelivery.objects.filter(webhook=webhook, state=State.WAITING, next_attempt_at__lte=now)
-    delivery = (
-        due.filter(webhook__active=True)
-        .select_for_update(skip_locked=True, of=["self"])
-        .select_related("webhook__project")
-        .order_by("next_attempt_at", "pk")
-        .first()
-    )
+    free = due.filter(webhook__active=True).select_for_update(skip_locked=True, of=["self"])
+    delivery = free.select_related("webhook__project").order_by("next_attempt_at", "pk").first()
     if delivery:
         delivery.attempts, delivery.attempted_at, delivery.next_attempt_at = delivery.attempts + 1, now, now + OWNED_FOR
         delivery.save(update_fields=["attempts", "attempted_at", "next_attempt_at"])
@@ -150,18 +142,11 @@ def _record(delivery: WebhookDelivery, outcome: Outcome, *, now: datetime) -> No
         mine.update(state=State.DELIVERED, **facts)
         Webhook.objects.filter(pk=delivery.webhook_id, failing_since__isnull=False).update(failing_since=None)
         return
-    pause = _pause_after(delivery)
-    is_last = pause is None or outcome.status == GONE
-    mine.update(**facts, **({"state": State.FAILED} if is_last else {"next_attempt_at": now + (pause or OWNED_FOR)}))
-    _note_failure(delivery, outcome, now=now)
-
-
-def _pause_after(delivery: WebhookDelivery) -> timedelta | None:
-    """Returns how long the delivery waits after this failure; None if it was the last attempt. A test has only one."""
-    return None if delivery.event == TEST or delivery.attempts > len(WAITS) else WAITS[delivery.attempts - 1]
-
-
-def _note_failure(delivery: WebhookDelivery, outcome: Outcome, *, now: datetime) -> None:
+    # A test has one attempt only.
+    if delivery.event == TEST or delivery.attempts > len(WAITS) or outcome.status == GONE:
+        mine.update(state=State.FAILED, **facts)
+    else:
+        mine.update(next_attempt_at=now + WAITS[delivery.attempts - 1], **facts)
     webhook = Webhook.objects.filter(pk=delivery.webhook_id, active=True)
     if outcome.status == GONE:
         _end(webhook, Webhook.Ended.GONE)

@@ -18,7 +18,7 @@ from annotator.models import Project, User, Webhook, WebhookDelivery
 from annotator.models.member import maker_manages
 from annotator.refusals import Refusal
 from annotator.stale_edits import Seen, require_as_seen
-from annotator.webhooks.addresses import target_of
+from annotator.web.outbound_http import target_of
 from annotator.webhooks.events import EVENTS, TEST
 
 MOST = 10

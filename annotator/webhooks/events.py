@@ -5,14 +5,16 @@ counts, and no text or name of a person: what has left the installation cannot b
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
 
+from django.db import transaction
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from annotator.background import messages
+from annotator.background import heartbeats, messages
 from annotator.db.statements import Statement
-from annotator.models import Project
+from annotator.models import Project, QueueOutage
 
 TEST = "webhook.test"
 EVENTS: Mapping[str, Promise] = {
@@ -43,3 +45,32 @@ _ANNOUNCE = Statement("SELECT annotator_announce(%(project)s, %(event)s, %(data)
 def release_ready(project: Project, *, release: int, tasks: int, content_hash: str) -> int:
     """Announces a release that can be downloaded: its number, how many tasks it holds, and the hash of its content."""
     return announce(project, "release.ready", release=release, tasks=tasks, content_hash=content_hash)
+
+
+ANNOUNCED_AFTER = timedelta(minutes=5)
+
+
+def watch(needing: Mapping[str, Callable[[], Iterable[Project]]], *, now: datetime) -> int:
+    """Looks at each queue; `needing` says which projects need it. Returns how many outages were announced.
+
+    Raises redis.RedisError if Redis does not answer.
+    """
+    queues, announced = heartbeats.listening(), 0
+    for queue, projects in needing.items():
+        if queues[queue].alive:
+            QueueOutage.objects.filter(queue=queue).delete()
+            continue
+        outage, _is_new = QueueOutage.objects.get_or_create(queue=queue, defaults={"since": now})
+        if now - outage.since >= ANNOUNCED_AFTER:
+            announced += _announced(outage, projects, now=now)
+    return announced
+
+
+@transaction.atomic
+def _announced(outage: QueueOutage, projects: Callable[[], Iterable[Project]], *, now: datetime) -> int:
+    # Conditional: of two workers one announces it.
+    if not QueueOutage.objects.filter(pk=outage.pk, announced_at=None).update(announced_at=now):
+        return 0
+    for project in projects():
+        announce(project, "worker.missing", queue=outage.queue, since=outage.since.isoformat())
+    return 1

@@ -31,13 +31,11 @@ class SnapshotAdmin(OfManagedProjects):
 
 @admin.register(TrainingRun)
 class TrainingRunAdmin(OfManagedProjects):
+    page = ("run", "project.slug", "pk")
     list_display = ["id", "project", "kind", "state", "why", "attempt", "created_at", "finished_at"]
     details = ["snapshot", "requested_by", "config_hash", "seed", "code_version", "worker"]
     list_filter = ["kind", "state", ("project", ManagedOnly)]
     list_select_related = ["project"]
-
-    def page_of(self, row: Any) -> str:
-        return reverse("run", args=[row.project.slug, row.pk])
 
     @admin.display(description=_("reason"))
     def why(self, run: TrainingRun) -> str:
@@ -79,21 +77,17 @@ class ScoreAdmin(FoundByTask):
 
 @admin.register(RewardModel)
 class RewardModelAdmin(OfManagedProjects):
+    page = ("model-version", "project.slug", "pk")
     list_display = ["__str__", "project", "is_champion", "created_at", "promoted_at"]
     details = ["version", "run", "parent", "attribute_weights", "license"]
     list_filter = [("project", ManagedOnly), "is_champion"]
     list_select_related = ["project"]
 
-    def page_of(self, row: Any) -> str:
-        return reverse("model-version", args=[row.project.slug, row.pk])
-
 
 @admin.register(Policy)
 class PolicyAdmin(OfManagedProjects):
+    page = ("policy", "project.slug", "pk")
     list_display = ["__str__", "project", "state", "base", "method", "created_at", "offered_at"]
     details = ["version", "run", "judge", "artifact_hash"]
     list_filter = [("project", ManagedOnly), "state"]
     list_select_related = ["project"]
-
-    def page_of(self, row: Any) -> str:
-        return reverse("policy", args=[row.project.slug, row.pk])

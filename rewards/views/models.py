@@ -21,7 +21,7 @@ from annotator.models import Project, User
 from annotator.refusals import Refusal
 from annotator.storage.hidden_paths import value_without_places
 from annotator.web.acting import show_refusal
-from annotator.web.htmx import HtmxRequest
+from annotator.web.middleware import HtmxRequest
 from annotator.web.query_parameters import number_in
 from rewards import (
     model_figures,

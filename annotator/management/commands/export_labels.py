@@ -6,21 +6,20 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from annotator.exporting.filters import PARAMETERS, fields_from, filters_from
 from annotator.exporting.formats import FORMATS
 from annotator.exporting.layouts import LAYOUTS
 from annotator.exporting.rows import export
-from annotator.management.projects import named_project
-from annotator.refusals import Refusal
+from annotator.management.projects import ProjectCommand, named_project
 
 
-class Command(BaseCommand):
+class Command(ProjectCommand):
     help = "Writes labels or annotations, row by row."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("project", help="the project's slug")
+        super().add_arguments(parser)
         parser.add_argument("--layout", default="helpsteer2", help=", ".join(LAYOUTS))
         parser.add_argument("--format", default="jsonl", help=", ".join(FORMATS))
         for name, meaning in PARAMETERS.items():
@@ -39,7 +38,5 @@ class Command(BaseCommand):
             with nullcontext(sys.stdout.buffer) if to_stdout else Path(options["output"]).open("wb") as file:
                 for row in rows:
                     file.write(row)
-        except Refusal as refusal:
-            raise CommandError(str(refusal)) from refusal
         except OSError as error:
             raise CommandError(f"{options['output']} cannot be written: {error.strerror}.") from error

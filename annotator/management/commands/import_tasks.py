@@ -6,16 +6,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from annotator.db.clock import database_now
 from annotator.importing import ImportResult, hub, import_rows
 from annotator.importing.garbage import few_garbage_collections
 from annotator.importing.mappings import ColumnMapping, fitting_only, mapping_of_text
 from annotator.importing.sources import ENDINGS
-from annotator.management.projects import named_project
+from annotator.management.projects import ProjectCommand, named_project
 from annotator.models import Project
-from annotator.refusals import Refusal
 
 SHOWN = 50
 DESCRIPTIONS = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}
@@ -32,14 +31,14 @@ def _mapping(name: str | None) -> ColumnMapping | None:
         raise CommandError(f"{name} cannot be read: {error.strerror}.") from error
 
 
-class Command(BaseCommand):
+class Command(ProjectCommand):
     help = (
         "Imports text files, Parquet, Arrow and Excel, plain or gzipped (docs/formats.md). Of a folder, every such "
         "file is imported, and of hub:OWNER/NAME those of a data set of the Hub. The same file twice changes nothing."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("project", help="the project's slug")
+        super().add_arguments(parser)
         parser.add_argument(
             "files", nargs="+", metavar="file", help="a file, a folder or hub:OWNER/NAME; - is standard input"
         )
@@ -53,22 +52,16 @@ class Command(BaseCommand):
         project, dry_run = named_project(options["project"]), options["dry_run"]
         how: dict[str, Any] = {"now": database_now(), "dry_run": dry_run}
         total = ImportResult()
-        try:
-            how["mapping"] = _mapping(options["mapping"])
-            if options["fitting_only"]:
-                how["mapping"] = fitting_only(how["mapping"])
-            with TemporaryDirectory() as fetched, few_garbage_collections():
-                names = [name for given in options["files"] for name in _files(given, Path(fetched))]
-                for name in names:
-                    result = self._imported(project, name, how)
-                    self._report(result, name.removeprefix(f"{fetched}/") if len(names) > 1 else "")
-                    total.created += result.created
-                    total.existing += result.existing
-                    total.rejected_total += result.rejected_total
-                    total.ratings_added += result.ratings_added
-                    total.ratings_left_out += result.ratings_left_out
-        except Refusal as refusal:
-            raise CommandError(str(refusal)) from refusal
+        how["mapping"] = _mapping(options["mapping"])
+        if options["fitting_only"]:
+            how["mapping"] = fitting_only(how["mapping"])
+        with TemporaryDirectory() as fetched, few_garbage_collections():
+            names = [name for given in options["files"] for name in _files(given, Path(fetched))]
+            for name in names:
+                result = self._imported(project, name, how)
+                self._report(result, name.removeprefix(f"{fetched}/") if len(names) > 1 else "")
+                for count in ("created", "existing", "rejected_total", "ratings_added", "ratings_left_out"):
+                    setattr(total, count, getattr(total, count) + getattr(result, count))
         before, would = ("Dry run, nothing is written: ", "would be ") if dry_run else ("", "")
         rejected = total.rejected_total
         self.stdout.write(

@@ -3,15 +3,15 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from annotator.accounts import tokens
 from annotator.db.storable_text import fault_in
+from annotator.management.projects import RefusableCommand
 from annotator.models import User, every_scope
-from annotator.refusals import Refusal
 
 
-class Command(BaseCommand):
+class Command(RefusableCommand):
     help = "Prints a new REST token. It is stored hashed and cannot be shown again."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -30,8 +30,5 @@ class Command(BaseCommand):
         user = None if fault_in(options["user"]) else User.objects.filter(username=options["user"]).first()
         if user is None:
             raise CommandError(f"There is no account {options['user']!r}.")
-        try:
-            _, token = tokens.issue(user, name=options["name"], scopes=options["scope"], days=options["days"])
-        except Refusal as refused:
-            raise CommandError(str(refused)) from refused
+        _, token = tokens.issue(user, name=options["name"], scopes=options["scope"], days=options["days"])
         self.stdout.write(token)

@@ -5,20 +5,18 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from annotator.agreement import totals
 from annotator.db.clock import database_now
-from annotator.management.projects import named_project
+from annotator.management.projects import ProjectCommand, named_project
 from annotator.quality import assessment
 from annotator.quality.findings import Finding, findings, most_flagged_first
 
 
-class Command(BaseCommand):
+class Command(ProjectCommand):
     help = "Checks each annotator's work and prints what stands out, for people to judge."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("project", help="the project's slug")
+        super().add_arguments(parser)
         parser.add_argument("--background", action="store_true", help="run with low priority, and print nothing")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -4,25 +4,25 @@ from argparse import ArgumentParser
 from itertools import chain
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from annotator import assignment
 from annotator.db.clock import database_now
-from annotator.management.projects import named_project
+from annotator.management.projects import ProjectCommand, named_project
 from annotator.models import Project
 from annotator.search.criteria import champion_scores
 
 SHOWN = 50
 
 
-class Command(BaseCommand):
+class Command(ProjectCommand):
     help = (
         "Recomputes every task's counters, state and labels, and the number of each model's scores; needed after the "
         "protocol's numbers have changed."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("project", help="the project's slug")
+        super().add_arguments(parser)
         parser.add_argument("--check", action="store_true", help="change nothing and print what would change")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -5,12 +5,11 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from annotator.db.clock import database_now
-from annotator.management.projects import named_project
+from annotator.management.projects import ProjectCommand, named_project
 from annotator.models import Project, Release
-from annotator.refusals import Refusal
 from annotator.releases import hub, jobs
 from annotator.releases.particulars import LICENSES, UNKNOWN, Particulars
 from annotator.storage.hub import require_ready
@@ -24,11 +23,11 @@ TEXTS = {
 }
 
 
-class Command(BaseCommand):
+class Command(ProjectCommand):
     help = "Freezes the project's data as a numbered release, a folder that datasets.load_dataset loads."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("project", help="the project's slug")
+        super().add_arguments(parser)
         parser.add_argument("--number", type=int, help="take this release, which exists, instead of making one")
         parser.add_argument("--license", default=UNKNOWN, help=", ".join(LICENSES))
         for name, meaning in TEXTS.items():
@@ -57,8 +56,6 @@ class Command(BaseCommand):
                 self.stdout.write(f"copied to {target}")
             if options["push"]:
                 self.stdout.write(hub.push(release, options["push"], public=options["public"]))
-        except Refusal as refusal:
-            raise CommandError(str(refusal)) from refusal
         except OSError as error:
             raise CommandError(f"{error.filename or options['to']} cannot be written: {error.strerror}.") from error
 

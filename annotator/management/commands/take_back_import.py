@@ -3,22 +3,21 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from annotator.db.clock import database_now
 from annotator.importing import withdrawal, withdrawal_preview
-from annotator.management.projects import named_project
+from annotator.management.projects import ProjectCommand, named_project
 from annotator.models import Import
-from annotator.refusals import Refusal
 
 LISTED = 20
 
 
-class Command(BaseCommand):
+class Command(ProjectCommand):
     help = "Removes the tasks that an import made, as long as nobody has rated any of them."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("project", help="the project's slug")
+        super().add_arguments(parser)
         parser.add_argument(
             "number", nargs="?", type=int, help="the import's number; without it, the latest imports are listed"
         )
@@ -42,8 +41,5 @@ class Command(BaseCommand):
                 f"{preview.rated} are rated"
             )
             return
-        try:
-            done = withdrawal.finish(withdrawal.begin(imported, by=None, now=database_now()), now=database_now())
-        except Refusal as refused:
-            raise CommandError(str(refused)) from refused
+        done = withdrawal.finish(withdrawal.begin(imported, by=None, now=database_now()), now=database_now())
         self.stdout.write(f"Import {done.pk} is taken back: {done.removed} tasks removed")

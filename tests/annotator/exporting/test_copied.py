@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 
 from annotator.db.planning import by_indexes_without_transaction, by_merging_without_transaction
 from annotator.db.statement_timeouts import long_statements
-from annotator.exporting import parts
+from annotator.exporting import copied as parts
 from annotator.exporting.copied import copied, moment, prompt_text
 from annotator.exporting.formats import json_lines
 from annotator.exporting.rows import export

@@ -12,7 +12,8 @@ from django.db import connection
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator.background import heartbeats, pulse
+from annotator.background import heartbeats
+from annotator.background import jobs as engine
 from annotator.db.clock import database_now
 from annotator.exporting import jobs
 from annotator.exporting.filters import EVERYTHING, Filters
@@ -122,7 +123,7 @@ def test_a_lost_worker_s_job_is_written_again(project: Project, cast: Cast, rate
 
 def at_the_first_row(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Does something elsewhere once a row is read, and waits until the job has had time to notice."""
-    count, done = pulse.Pulse.count, threading.Event()
+    count, done = engine.Pulse.count, threading.Event()
 
     def act_and_hang_up() -> None:
         act()
@@ -137,15 +138,16 @@ def at_the_first_row(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object])
             other.join()
             time.sleep(0.2)
 
-    monkeypatch.setattr(pulse, "BEAT_SECONDS", 0.02)
-    monkeypatch.setattr(pulse.Pulse, "count", act_once)
+    monkeypatch.setattr(engine, "BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(engine.Pulse, "count", act_once)
 
 
 def test_a_worker_that_ends_puts_the_job_down(
     project: Project, cast: Cast, rated: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job, stopping = wanted(project, cast.carol), threading.Event()
-    monkeypatch.setattr(heartbeats, "stopping", stopping)
+    for module in (heartbeats, engine):
+        monkeypatch.setattr(module, "stopping", stopping)
     at_the_first_row(monkeypatch, stopping.set)
     jobs.run_waiting()
     assert (again(job).state, again(job).tries) == (State.WAITING, 0)

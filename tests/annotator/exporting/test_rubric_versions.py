@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 
 from annotator.agreement.pair_counts import Selection
 from annotator.agreement.reports import report
-from annotator.background.pulse import Pulse
+from annotator.background.jobs import Pulse
 from annotator.exporting.filters import Filters
 from annotator.exporting.layouts import LAYOUTS
 from annotator.exporting.rows import NoRubricVersion

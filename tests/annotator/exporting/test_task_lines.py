@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 
 from annotator.db.planning import by_merging_without_transaction
-from annotator.exporting import parts, task_lines
+from annotator.exporting import answered_tasks, copied
 from annotator.exporting.filters import EVERYTHING
 from annotator.exporting.layouts import LAYOUTS
 from annotator.exporting.rows import export
@@ -41,8 +41,8 @@ def test_parts_have_every_task_once_and_in_order(
     project: Project, tasks: list[str], layout: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = list(rows(project, layout))
-    monkeypatch.setattr(parts, "FIRST", 1)
-    monkeypatch.setattr(task_lines, "AT_ONCE", 2)
+    monkeypatch.setattr(copied, "FIRST", 1)
+    monkeypatch.setattr(answered_tasks, "AT_ONCE", 2)
     assert list(rows(project, layout)) == whole
     assert len(whole) == len(tasks)
     if layout in ("dpo", "rankings"):
@@ -58,14 +58,14 @@ def rows(project: Project, layout: str) -> Iterator[Any]:
 def test_no_table_is_read_without_the_ids_of_a_part(
     project: Project, layout: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    selects: list[parts.Select] = []
-    select = task_lines._select
+    selects: list[copied.Select] = []
+    select = answered_tasks._select
 
-    def noted(*arguments: Any) -> parts.Select:
+    def noted(*arguments: Any) -> copied.Select:
         selects.append(select(*arguments))
         return selects[-1]
 
-    monkeypatch.setattr(task_lines, "_select", noted)
+    monkeypatch.setattr(answered_tasks, "_select", noted)
     list(LAYOUTS[layout].rows(project, EVERYTHING, Annotation.objects.none()))
     with by_merging_without_transaction(), connection.cursor() as cursor:
         for sql, values in selects:

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from annotator.accounts.links import UnknownLink
+from annotator.accounts.passwords import UnknownLink
 from annotator.models import AuditEntry, Exclusion, Invitation, Membership, Project, Role, User
 from annotator.projects import archive, invitations, members
 from annotator.projects.invitations import AlreadyMember, InvitationEnded, StillExcluded, UnusableInvitation, Wish

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from annotator.accounts import tokens
-from annotator.accounts.links import UnknownLink
+from annotator.accounts.passwords import UnknownLink
 from annotator.models import AuditEntry, PasswordLink, Project, Role, Token, User
 from annotator.projects import members, password_links
 from annotator.projects.members import WeakPassword

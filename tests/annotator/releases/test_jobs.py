@@ -14,7 +14,8 @@ import pytest
 from django.conf import LazySettings
 from django.db import IntegrityError, transaction
 
-from annotator.background import heartbeats, pulse
+from annotator.background import heartbeats
+from annotator.background import jobs as engine
 from annotator.db.clock import database_now
 from annotator.importing import take_back
 from annotator.importing.bulk_copy import copy_rows
@@ -41,7 +42,7 @@ def waiting(project: Project, cast: Cast, rated: list[Task]) -> Release:
 
 def at_the_first_row(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Does something elsewhere once a row is read, and waits until the worker has had time to notice."""
-    count, done = pulse.Pulse.count, threading.Event()
+    count, done = engine.Pulse.count, threading.Event()
 
     def act_once(of_release: Any) -> None:
         count(of_release)
@@ -50,8 +51,8 @@ def at_the_first_row(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object])
             elsewhere(act)
             time.sleep(0.2)
 
-    monkeypatch.setattr(pulse, "BEAT_SECONDS", 0.02)
-    monkeypatch.setattr(pulse.Pulse, "count", act_once)
+    monkeypatch.setattr(engine, "BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(engine.Pulse, "count", act_once)
 
 
 # Numbers and limits ----------------------------------------------------------------------------------------
@@ -124,14 +125,14 @@ def test_it_is_written_into_the_audit(waiting: Release) -> None:
 KILLED = """
 import time, django
 django.setup()
-from annotator.background import pulse
-count = pulse.Pulse.count
+from annotator.background import jobs as pulse
+count = engine.Pulse.count
 def count_and_hang(of_release):
     count(of_release)
     if of_release.expected is not None and of_release.rows == 2:  # the first row is read before its file is begun
         print("writing", flush=True)
         time.sleep(600)
-pulse.Pulse.count = count_and_hang
+engine.Pulse.count = count_and_hang
 from annotator.releases import jobs
 jobs.run_waiting()
 """

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 
-from annotator.webhooks import exchange
-from annotator.webhooks.addresses import Target, UnusableAddress, addresses_of, is_public, target_of
+from annotator.web import outbound_http
+from annotator.web.outbound_http import Target, UnusableAddress, addresses_of, is_public, target_of
 from tests.annotator.webhooks.receiver import CERTIFICATE, Receiver, listening
 
 PUBLIC = ["8.8.8.8", "93.184.215.14", "2606:4700::1111", "64:ff9b::808:808"]
@@ -151,7 +151,7 @@ def test_the_connection_goes_to_the_address_that_was_checked(
 ) -> None:
     """A name that means another address a moment later is not asked again."""
     asked = resolves_to(monkeypatch, ["127.0.0.1"], ["127.0.0.2"])
-    outcome = exchange.post(f"http://rebinding.example:{receiver.port}/", b"{}", {})
+    outcome = outbound_http.post(f"http://rebinding.example:{receiver.port}/", b"{}", {})
     assert (outcome.status, asked) == (200, ["rebinding.example"])
     assert receiver.received[0][0]["host"] == f"rebinding.example:{receiver.port}"
 
@@ -161,7 +161,7 @@ def test_a_rebound_name_is_refused_before_anything_is_sent(
 ) -> None:
     settings.WEBHOOK_PRIVATE_ADDRESSES = "refuse"
     resolves_to(monkeypatch, ["127.0.0.1"])
-    outcome = exchange.post(f"https://rebinding.example:{receiver.port}/", b"{}", {})
+    outcome = outbound_http.post(f"https://rebinding.example:{receiver.port}/", b"{}", {})
     assert (outcome.status, receiver.received) == (None, [])
     assert "not of the public internet" in outcome.error
 
@@ -170,7 +170,7 @@ def test_another_address_is_tried_where_one_does_not_answer(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resolves_to(monkeypatch, ["127.0.0.2", "127.0.0.1"])  # the receiver listens to the second alone
-    assert exchange.post(f"http://two.example:{receiver.port}/", b"{}", {}).status == 200
+    assert outbound_http.post(f"http://two.example:{receiver.port}/", b"{}", {}).status == 200
 
 
 def test_a_resolver_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, settings: LazySettings) -> None:
@@ -182,8 +182,8 @@ def test_a_resolver_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch
         return []
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
-    monkeypatch.setattr(exchange, "SECONDS", 0.2)
-    outcome = exchange.post("http://slow.example/", b"{}", {})
+    monkeypatch.setattr(outbound_http, "SECONDS", 0.2)
+    outcome = outbound_http.post("http://slow.example/", b"{}", {})
     hung.set()
     assert outcome.seconds < 5
     assert "not resolved in time" in outcome.error
@@ -193,10 +193,10 @@ def test_the_certificate_has_to_be_the_host_s(settings: LazySettings, monkeypatc
     """The name counts, although the connection goes to a number."""
     settings.WEBHOOK_PRIVATE_ADDRESSES = "allow"
     resolves_to(monkeypatch, ["127.0.0.1"])
-    monkeypatch.setattr(exchange, "_tls", lambda: ssl.create_default_context(cadata=CERTIFICATE))
+    monkeypatch.setattr(outbound_http, "_tls", lambda: ssl.create_default_context(cadata=CERTIFICATE))
     with listening(tls=True) as receiver:
-        fine = exchange.post(f"https://hooks.example:{receiver.port}/", b"{}", {})
-        wrong = exchange.post(f"https://other.example:{receiver.port}/", b"{}", {})
+        fine = outbound_http.post(f"https://hooks.example:{receiver.port}/", b"{}", {})
+        wrong = outbound_http.post(f"https://other.example:{receiver.port}/", b"{}", {})
     assert (fine.status, fine.error) == (200, "")
     assert (wrong.status, len(receiver.received)) == (None, 1)
     assert "Hostname mismatch" in wrong.error
@@ -206,12 +206,12 @@ def test_an_unknown_authority_is_refused(settings: LazySettings, monkeypatch: py
     settings.WEBHOOK_PRIVATE_ADDRESSES = "allow"
     resolves_to(monkeypatch, ["127.0.0.1"])
     with listening(tls=True) as receiver:
-        outcome = exchange.post(f"https://hooks.example:{receiver.port}/", b"{}", {})
+        outcome = outbound_http.post(f"https://hooks.example:{receiver.port}/", b"{}", {})
     assert (outcome.status, receiver.received) == (None, [])
     assert "certificate is not valid" in outcome.error
 
 
 def test_what_answers_without_tls_is_an_error(receiver: Receiver) -> None:
-    outcome = exchange.post(f"https://127.0.0.1:{receiver.port}/", b"{}", {})
+    outcome = outbound_http.post(f"https://127.0.0.1:{receiver.port}/", b"{}", {})
     assert outcome.status is None
     assert "SSL" in outcome.error

@@ -20,7 +20,8 @@ from annotator.db import locks
 from annotator.db.clock import database_now
 from annotator.models import AuditEntry, Project, Webhook, WebhookDelivery
 from annotator.projects import archive, deletion
-from annotator.webhooks import deliveries, endpoints, events, exchange
+from annotator.web import outbound_http
+from annotator.webhooks import deliveries, endpoints, events
 from tests.annotator.webhooks.conftest import make_hook
 from tests.annotator.webhooks.receiver import Receiver, listening
 from tests.celery_workers import wait_for, worker
@@ -173,7 +174,7 @@ def dripping() -> Iterator[int]:
 def test_an_answer_by_drips_is_not_waited_for(
     project: Project, hook: Webhook, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exchange, "SECONDS", 0.5)
+    monkeypatch.setattr(outbound_http, "SECONDS", 0.5)
     (delivery,) = written(project)
     with dripping() as port:
         Webhook.objects.update(url=f"http://127.0.0.1:{port}/")
@@ -266,7 +267,7 @@ def test_a_late_answer_of_a_lost_worker_changes_nothing(project: Project, hook: 
     current = deliveries._taken(hook.pk, now=database_now())
     assert late
     assert current == late
-    deliveries._record(late, exchange.Outcome(500, "HTTP 500", 0.1), now=database_now())
+    deliveries._record(late, outbound_http.Outcome(500, "HTTP 500", 0.1), now=database_now())
     assert again(current).status is None
 
 

@@ -15,8 +15,8 @@ from annotator.background.heartbeats import QueueHealth
 from annotator.db.clock import database_now
 from annotator.models import Project, QueueOutage, SkipReason, Task, Webhook, WebhookDelivery
 from annotator.review import adjudications
-from annotator.webhooks import events, outages
-from annotator.webhooks.outages import ANNOUNCED_AFTER
+from annotator.webhooks import events
+from annotator.webhooks.events import ANNOUNCED_AFTER
 from tests.builders import NOW, claimed, imported, label_row, make_project, make_task, rate, submission
 from tests.conftest import Cast
 
@@ -178,12 +178,12 @@ def test_a_missing_worker_is_announced_once_for_each_outage(
     needing, now = {"train": lambda: [project]}, database_now()
     for _ in range(2):
         queues(0)
-        assert outages.watch(needing, now=now) == 0
-        assert outages.watch(needing, now=now + ANNOUNCED_AFTER / 2) == 0
-        assert outages.watch(needing, now=now + ANNOUNCED_AFTER) == 1
-        assert outages.watch(needing, now=now + 2 * ANNOUNCED_AFTER) == 0
+        assert events.watch(needing, now=now) == 0
+        assert events.watch(needing, now=now + ANNOUNCED_AFTER / 2) == 0
+        assert events.watch(needing, now=now + ANNOUNCED_AFTER) == 1
+        assert events.watch(needing, now=now + 2 * ANNOUNCED_AFTER) == 0
         queues(1)
-        assert outages.watch(needing, now=now + 2 * ANNOUNCED_AFTER) == 0
+        assert events.watch(needing, now=now + 2 * ANNOUNCED_AFTER) == 0
         assert not QueueOutage.objects.exists()
     assert sent(hook) == [("worker.missing", {"queue": "train", "since": now.isoformat()})] * 2
 
@@ -194,5 +194,5 @@ def test_a_worker_that_is_back_in_time_was_never_missing(
     needing, now = {"train": lambda: [project]}, database_now()
     for workers, passed in ((0, 0), (1, 1), (0, 1.5), (0, 2)):
         queues(workers)
-        assert outages.watch(needing, now=now + passed * ANNOUNCED_AFTER) == 0
+        assert events.watch(needing, now=now + passed * ANNOUNCED_AFTER) == 0
     assert sent(hook) == []

@@ -1,4 +1,4 @@
-"""The layout that Label Studio imports: tasks with annotations.
+"""The layouts that Label Studio and Argilla import: tasks with annotations, and records with suggestions.
 
 Questions are named by attribute and response, such as helpfulness_1; responses count from 1, as in `wide`.
 """
@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 import orjson
 from django.db.models import Max, QuerySet
 
-from annotator.exporting.columns import INTEGER, MESSAGES, NUMBER, TEXT, Type
-from annotator.exporting.copied import Lines
+from annotator.consensus.rules import half_up
+from annotator.exporting.answered_tasks import AnsweredTask, Depth, Reading, answered_tasks, task_lines
+from annotator.exporting.columns import INTEGER, MESSAGES, NUMBER, TEXT, Row, Type
+from annotator.exporting.copied import Lines, without_line_ends
 from annotator.exporting.filters import Filters
-from annotator.exporting.parts import without_line_ends
-from annotator.exporting.selections import in_time, tasks_listed_in
-from annotator.exporting.task_lines import Reading, task_lines
+from annotator.exporting.selections import compared_tasks, in_time, tasks_listed_in
 from annotator.models import Annotation, Project, Response
 from annotator.models.annotation import PREFERENCE_STATEMENTS
 
@@ -164,3 +164,49 @@ def _written(name: str, text: bytes) -> bytes:
 
 def _result(name: str, of: str, kind: str, **value: Any) -> bytes:
     return orjson.dumps({"id": name, "from_name": name, "to_name": of, "type": kind, "value": value})
+
+
+AGENT = "rewardloop"
+"""Who suggests the labels."""
+
+
+def argilla_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Iterator[Row]:
+    """Yields a record for each task with a label or a preference, which become suggestions. Scores count from 1."""
+    for task in answered_tasks(compared_tasks(project, filters), Depth(labels=True)):
+        if suggestions := _suggestions(task):
+            yield {
+                "id": task.name,
+                "fields": _texts(task),
+                "metadata": {"language": task.language},
+                "suggestions": suggestions,
+            }
+
+
+def argilla_columns(project: Project, filters: Filters) -> Mapping[str, Type]:
+    questions = [f"{key}_{number}" for number in numbers(project) for key in filters.keys(project)]
+    suggestions: Type = {
+        **{question: {"value": INTEGER, "agent": TEXT} for question in questions},
+        "preference": {"value": TEXT, "agent": TEXT},
+    }
+    return {"id": TEXT, "fields": text_columns(project), "metadata": {"language": TEXT}, "suggestions": suggestions}
+
+
+def count_suggested(project: Project, filters: Filters) -> int:
+    tasks = answered_tasks(compared_tasks(project, filters), Depth(texts=False, labels=True))
+    return sum(1 for task in tasks if _suggestions(task))
+
+
+def _texts(task: AnsweredTask) -> Row:
+    responses = {f"response_{number}": answer.text for number, answer in enumerate(task.responses, start=1)}
+    return {CONVERSATION: task.conversation, **responses}
+
+
+def _suggestions(task: AnsweredTask) -> Row:
+    scores = {
+        f"{key}_{number}": {"value": half_up(mean) + 1, "agent": AGENT}
+        for number, answer in enumerate(task.responses, start=1)
+        for key, mean in answer.means.items()
+    }
+    if task.preference is not None and len(task.responses) == 2:
+        scores["preference"] = {"value": PREFERENCE_STATEMENTS[task.preference], "agent": AGENT}
+    return scores

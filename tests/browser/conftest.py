@@ -17,6 +17,7 @@ from annotator.models import Project, User
 from tests.builders import make_member, make_project, make_user
 
 PASSWORD = "correct horse battery"
+Open = Callable[..., Page]
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -149,7 +150,7 @@ def session_of(user: User) -> str:
 
 
 @pytest.fixture
-def open_page(browser: Browser, live_server: LiveServer, complaints: Complaints) -> Iterator[Callable[..., Page]]:
+def open_page(browser: Browser, live_server: LiveServer, complaints: Complaints) -> Iterator[Open]:
     """A page logged in as the user; keywords go to the browser's context."""
     contexts: list[tuple[BrowserContext, Traffic]] = []
 

@@ -1,7 +1,7 @@
 """Every annotator page against axe-core, in light and dark, and in narrow windows."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,12 +14,11 @@ from annotator.gold import qualification
 from annotator.models import Assignment, Guideline, Membership, Project, Role, User
 from annotator.quality import assessment, flags
 from annotator.review import adjudicate, judge
-from tests.browser.conftest import Complaints
+from tests.browser.conftest import Complaints, Open
 from tests.browser.test_annotate import rate_everything
 from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_member, make_task, make_user, submission
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-Open = Callable[..., Page]
 RESPONSES = re.compile("/annotate/|/revise/|/tasks/")
 RICH = """A **list**, some `code`, a link to <https://example.org>:
 

@@ -1,21 +1,19 @@
 """The admin in a real browser: every page opens, silently, for a manager who is no superuser."""
 
 import re
-from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from annotator.annotation import report
 from annotator.models import Project, User
 from rewards.models import RewardModel, Score
 from tests.annotator.models.test_constraints import make_model
-from tests.browser.conftest import PASSWORD
+from tests.browser.conftest import PASSWORD, Open
 from tests.browser.test_accessible import violations
 from tests.builders import NOW, imported, label_row, make_member, make_project, make_task, make_user, rate
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-Open = Callable[..., Page]
 LISTS = [
     "annotator/project",
     "annotator/task",

@@ -1,15 +1,13 @@
 """The agreement page in a real browser: it fits a phone, opens its numbers and sorts by links."""
 
-from collections.abc import Callable
-
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from annotator.models import Project, User
+from tests.browser.conftest import Open
 from tests.builders import make_member, make_task, make_user, rate
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-Open = Callable[..., Page]
 
 
 @pytest.fixture

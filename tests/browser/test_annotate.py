@@ -1,16 +1,14 @@
 """A task in a real browser, with JavaScript and without."""
 
-from collections.abc import Callable
-
 import pytest
 from playwright.sync_api import Page, expect
 
 from annotator.models import Annotation, Guideline, Project, Rating, Task, User
+from tests.browser.conftest import Open
 from tests.builders import make_task
 from tests.each import each
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-Open = Callable[..., Page]
 
 
 def rate_everything(page: Page, level: int, scales: int = 10) -> None:

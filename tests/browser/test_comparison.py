@@ -1,20 +1,19 @@
 """The comparison of versions in a real browser: it fits a phone, names the champion and lets one choose."""
 
-from collections.abc import Callable
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from annotator.models import Project, User
 from rewards.models import RewardModel
 from tests.annotator.models.test_constraints import make_model
+from tests.browser.conftest import Open
 from tests.browser.test_accessible import violations
 from tests.builders import ATTRIBUTES
 from tests.rewards.evaluated import benchmark_metrics, make_evaluation, noisy_metrics
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-Open = Callable[..., Page]
 
 
 @pytest.fixture

@@ -1,20 +1,19 @@
 """A manager in the tab Data: finds a task, reads its story, decides about a quarantine, downloads an export."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from annotator import annotation
 from annotator.models import Project, Task, User
 from annotator.pii.scans import scan_all
 from annotator.search.words import take_words
+from tests.browser.conftest import Open
 from tests.browser.test_accessible import violations
 from tests.builders import NOW, claimed, imported, make_member, make_user, rate, task_row
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-Open = Callable[..., Page]
 MAIL = "ola.nord@example.com"
 
 

@@ -1,17 +1,14 @@
 """From task to task: undo, history, several annotators at once, escalation, quarantine and release."""
 
-from collections.abc import Callable
-
 import pytest
 from playwright.sync_api import Page, expect
 
 from annotator.models import Annotation, Assignment, Project, Task, User
-from tests.browser.conftest import PASSWORD
+from tests.browser.conftest import PASSWORD, Open
 from tests.browser.test_annotate import rate_everything
 from tests.builders import make_gold, make_member, make_task, make_user
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-Open = Callable[..., Page]
 
 
 def make_person(project: Project, name: str, *, role: str = "annotator") -> User:

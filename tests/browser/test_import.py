@@ -1,6 +1,5 @@
 """A file of unknown columns in a real browser: dropped, mapped, checked and imported."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 from annotator.importing import jobs
 from annotator.models import ImportJob, Task, User
+from tests.browser.conftest import Open
 from tests.browser.test_accessible import violations
 
 pytestmark = [
@@ -16,7 +16,6 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("workers"),
 ]
-Open = Callable[..., Page]
 PAGE = "/projects/talk/data/import/"
 ROWS = "a,b,c,topic\nName a **prime**.,7,8,numbers\nName a colour.,red,,art\n"
 DROP = """([box, name, text]) => {

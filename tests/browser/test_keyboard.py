@@ -1,15 +1,13 @@
 """The whole of the work without a mouse, with the keys printed on the page or with one's own."""
 
-from collections.abc import Callable
-
 import pytest
 from playwright.sync_api import Page, expect
 
 from annotator.models import Annotation, Assignment, Guideline, Project, Report, User
+from tests.browser.conftest import Open
 from tests.builders import ATTRIBUTES, make_task
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-Open = Callable[..., Page]
 
 
 @pytest.fixture

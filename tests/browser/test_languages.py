@@ -1,16 +1,14 @@
 """A German browser: the whole way through a task in German, and the way to another language."""
 
-from collections.abc import Callable
-
 import pytest
 from playwright.sync_api import Page, expect
 
 from annotator.models import Annotation, Project, User
+from tests.browser.conftest import Open
 from tests.browser.test_annotate import rate_everything
 from tests.builders import make_task
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-Open = Callable[..., Page]
 ENGLISH = ["Submit", "Response A", "Helpfulness", "Skip", "Guidelines", "Keys", "Log out", "Mostly", "Safe", " the "]
 
 

@@ -1,15 +1,13 @@
 """Where the responses and their scales stand."""
 
-from collections.abc import Callable
-
 import pytest
 from playwright.sync_api import FloatRect, Locator, Page, expect
 
 from annotator.models import Project, Task, User
+from tests.browser.conftest import Open
 from tests.builders import make_task
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-Open = Callable[..., Page]
 WIDE = {"width": 1440, "height": 900}
 
 

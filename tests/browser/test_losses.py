@@ -1,19 +1,16 @@
 """Nothing that was chosen is lost: reload, a dropped line, a session that ran out, a double click."""
 
-from collections.abc import Callable
-
 import pytest
 from django.contrib.sessions.models import Session
 from playwright.sync_api import Page, Route, expect
 
 from annotator.models import Annotation, Assignment, Draft, Project, User
-from tests.browser.conftest import PASSWORD, Complaints
+from tests.browser.conftest import PASSWORD, Complaints, Open
 from tests.browser.test_annotate import rate_everything
 from tests.builders import make_member, make_task, make_user
 from tests.celery_workers import wait_for
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-Open = Callable[..., Page]
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """A task of many segments is rated as quickly as one of few, and leaves the page whatever its size."""
 
 import os
-from collections.abc import Callable
 from statistics import quantiles
 from typing import Any
 
@@ -12,11 +11,11 @@ from annotator import annotation, assignment
 from annotator.db.clock import database_now
 from annotator.limits import MOST_SEGMENTS
 from annotator.models import Draft, Project, Rating, Rubric, User
+from tests.browser.conftest import Open
 from tests.builders import imported, task_row
 from tests.celery_workers import wait_for
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-Open = Callable[..., Page]
 KEY_MS, FILL_MS = 16, 100
 ASPECTS = 5
 # The time from the key to the end of what it does, layout included.

@@ -1,6 +1,5 @@
 """A manager starts a run on a small project, watches it, opens the version, promotes it and rolls back."""
 
-from collections.abc import Callable
 from typing import Any, Literal
 
 import pytest
@@ -9,6 +8,7 @@ from playwright.sync_api import Page, expect
 from annotator.models import Project, Role, User
 from rewards import tasks
 from rewards.models import RewardModel, RunState, TrainingRun
+from tests.browser.conftest import Open
 from tests.browser.test_accessible import violations
 from tests.builders import ATTRIBUTES, NOW, make_member
 from tests.rewards.evaluated import make_evaluation, noisy_metrics
@@ -22,7 +22,6 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("workers"),
 ]
-Open = Callable[..., Page]
 QUICK = {"threads": 1, "batch_tokens": 512}
 
 

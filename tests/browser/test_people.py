@@ -1,6 +1,6 @@
 """A manager invites somebody by a link, who joins in another browser and rates; guidelines with their preview."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -8,13 +8,12 @@ from pytest_django.live_server_helper import LiveServer
 
 from annotator.models import Annotation, Guideline, Membership, Project, User
 from annotator.projects.guidelines import publish_guidelines
-from tests.browser.conftest import Complaints
+from tests.browser.conftest import Complaints, Open
 from tests.browser.test_accessible import violations
 from tests.browser.test_annotate import rate_everything
 from tests.builders import make_member, make_task, make_user, rate
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-Open = Callable[..., Page]
 PASSWORD = "tall order 98 x"
 
 

@@ -1,18 +1,15 @@
 """Personal information in a real browser: marked, quoted in a skip, redacted by a manager."""
 
-from collections.abc import Callable
-
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from annotator.models import PiiSpan, Project, Skip, Task, User
 from annotator.pii.scans import scan_all
-from tests.browser.conftest import PASSWORD
+from tests.browser.conftest import PASSWORD, Open
 from tests.browser.test_accessible import violations
 from tests.builders import NOW, imported, make_member, make_user, task_row
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-Open = Callable[..., Page]
 MAIL = "ola.nord@example.com"
 
 

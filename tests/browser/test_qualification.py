@@ -1,16 +1,14 @@
 """The test before the first task in a real browser: practised, passed, failed."""
 
-from collections.abc import Callable
-
 import pytest
 from playwright.sync_api import Page, expect
 
 from annotator.models import Membership, Project, QualificationRun, User
+from tests.browser.conftest import Open
 from tests.browser.test_annotate import rate_everything
 from tests.builders import make_gold, make_task
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-Open = Callable[..., Page]
 
 
 @pytest.fixture

@@ -1,18 +1,16 @@
 """Three responses and nine put in order: by keys, by buttons, by dragging, without JavaScript; drafts and revisions."""
 
-from collections.abc import Callable
-
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from annotator import annotation
 from annotator.models import Adjudication, Annotation, Draft, Project, Role, User
+from tests.browser.conftest import Open
 from tests.browser.test_accessible import violations
 from tests.browser.test_annotate import rate_everything
 from tests.builders import NOW, claimed, make_member, make_task, make_user, submission
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-Open = Callable[..., Page]
 
 
 def opened(open_page: Open, user: User, responses: int, **options: object) -> Page:

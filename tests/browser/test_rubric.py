@@ -1,16 +1,14 @@
 """A manager rearranges the rubric, sees what annotators will see and what saving means, and publishes it."""
 
-from collections.abc import Callable
-
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from annotator.models import Project, User
+from tests.browser.conftest import Open
 from tests.browser.test_accessible import violations
 from tests.builders import make_task
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-Open = Callable[..., Page]
 PAGE = "/projects/talk/rubric/"
 
 

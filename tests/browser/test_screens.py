@@ -1,16 +1,15 @@
 """The rating page on screens that people have: nothing hides in a box that scrolls, what is needed is in view."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from annotator.models import Project, Task, User
+from tests.browser.conftest import Open
 from tests.builders import ATTRIBUTES, imported, make_task, task_row
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-Open = Callable[..., Page]
 SCREENS = [(1366, 680), (1440, 900), (1920, 1080), (820, 1180), (360, 740)]
 TEXT = "Take the rice off the heat, and let it stand under its lid for ten minutes. Then loosen it with a fork.\n\n" * 6
 screens = pytest.mark.parametrize(("width", "height"), SCREENS)

@@ -1,7 +1,6 @@
 """Segments are rated by keys, by clicks and by fingers; drafts and revisions keep them."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +9,11 @@ from playwright.sync_api import Page, expect
 
 from annotator.models import Annotation, Draft, Label, Project, Rating, Rubric, Task, User
 from tests.annotator.segmented import make_segmented_task, rate_segments
+from tests.browser.conftest import Open
 from tests.browser.test_accessible import violations
 from tests.builders import imported, make_member, make_user, task_row
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-Open = Callable[..., Page]
 FIRST = """To boil rice, rinse it first. Use two parts of water, e.g. 2.5 cups.
 
 ```python

@@ -1,14 +1,13 @@
 """The rating page stands still, and nothing that was typed on it goes when the server does not answer."""
 
 import json
-from collections.abc import Callable
 
 import pytest
 from django.contrib.sessions.models import Session
 from playwright.sync_api import Page, expect
 
 from annotator.models import Assignment, Project, Report, User
-from tests.browser.conftest import PASSWORD, Complaints
+from tests.browser.conftest import PASSWORD, Complaints, Open
 from tests.browser.test_accessible import violations
 from tests.browser.test_annotate import rate_everything
 from tests.builders import imported, task_row
@@ -16,7 +15,6 @@ from tests.celery_workers import wait_for
 from tests.shared_data import needs_shared, shared
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-Open = Callable[..., Page]
 LAPTOP = {"width": 1366, "height": 680}
 CODE = f"Look:\n\n```python\nvalue = {' + '.join(f'number_{n}' for n in range(90))}\n```\n\nDone."
 TABLE = "|" + "a wide heading|" * 30 + "\n|" + "---|" * 30 + "\n|" + "cell|" * 30

@@ -7,10 +7,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from annotator.models import Project, Task, User
+from tests.browser.conftest import Open
 from tests.builders import make_task
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-Open = Callable[..., Page]
 Shown = Callable[..., Page]
 
 

@@ -1,16 +1,14 @@
 """Tokens on *Settings*: narrow or wide, light or dark, without JavaScript."""
 
-from collections.abc import Callable
-
 import pytest
 from playwright.sync_api import Page, expect
 
 from annotator.accounts import tokens
 from annotator.models import Token, User
+from tests.browser.conftest import Open
 from tests.browser.test_accessible import violations
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-Open = Callable[..., Page]
 
 
 def create(page: Page, name: str) -> None:

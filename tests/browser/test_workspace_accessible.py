@@ -1,20 +1,18 @@
 """Every page of a project's workspace against axe-core, and in a narrow window."""
 
-from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import pytest
 from django.urls import resolve
-from playwright.sync_api import Page
 
 from annotator.models import User
 from annotator.search.words import take_words
 from benchmarks import workspace_pages, workspace_project
 from benchmarks.workspace_pages import MANAGER
+from tests.browser.conftest import Open
 from tests.browser.test_accessible import violations
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-Open = Callable[..., Page]
 FRAGMENTS = {
     "evaluation-jobs",
     "export-files",

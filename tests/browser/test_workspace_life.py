@@ -1,19 +1,18 @@
 """The life of a project in a browser: created from a preset, copied, changed, archived and deleted; its overview."""
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Literal
 
 import pytest
 from django.utils import timezone
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from annotator.models import Project, User
+from tests.browser.conftest import Open
 from tests.browser.test_accessible import violations
 from tests.builders import make_member, make_project, make_task, make_user, rate
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-Open = Callable[..., Page]
 
 
 @pytest.fixture

@@ -1,16 +1,14 @@
 """Feedback and better versions of responses, written on the rating page."""
 
-from collections.abc import Callable
-
 import pytest
 from playwright.sync_api import Page, expect
 
 from annotator.models import Annotation, Project, User
+from tests.browser.conftest import Open
 from tests.browser.test_accessible import violations
 from tests.builders import make_task
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-Open = Callable[..., Page]
 
 
 @pytest.fixture

@@ -6,8 +6,6 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 
-from annotator.background import heartbeats
-from annotator.background.heartbeats import QueueHealth
 from annotator.db.clock import database_now
 from annotator.launch import demo, run
 from annotator.models import Annotation, AuditEntry, Membership, Origin, Project, Task, User
@@ -31,10 +29,7 @@ def test_the_demo_has_enough_to_retrain_at_once(db: None) -> None:
 
 
 @pytest.mark.slow
-def test_the_demo_opens_as_a_project_that_was_left_in_order(
-    client: Client, db: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(heartbeats, "listening", lambda: dict.fromkeys(heartbeats.QUEUES, QueueHealth(1, 0.5)))
+def test_the_demo_opens_as_a_project_that_was_left_in_order(client: Client, db: None, workers: None) -> None:
     demo.seed(now=(now := database_now()))
     project = Project.objects.get(slug="demo")
     known = issues.facts(project)
@@ -48,7 +43,7 @@ def test_the_demo_opens_as_a_project_that_was_left_in_order(
 
 
 @pytest.mark.slow
-def test_everybody_begins_with_an_english_question_that_is_to_be_rated(db: None) -> None:
+def test_everybody_begins_with_what_is_to_be_rated_and_ends_with_what_is_to_be_skipped(db: None) -> None:
     demo.seed(now=NOW)
     project = Project.objects.get(slug="demo")
     for name in ("alice", "bob", "erin"):
@@ -56,14 +51,9 @@ def test_everybody_begins_with_an_english_question_that_is_to_be_rated(db: None)
         assert [turn["role"] for turn in task.conversation] == ["user"]
         assert task.conversation[0]["content"].startswith("My kitchen sink drains slowly")
         assert task.metadata["topic"] == "everyday"
-
-
-@pytest.mark.slow
-def test_what_the_guidelines_tell_to_skip_comes_last(db: None) -> None:
-    demo.seed(now=NOW)
-    last = Task.objects.filter(project__slug="demo", priority__lt=0)
+    last = project.tasks.filter(priority__lt=0)
     assert {task.metadata["topic"] for task in last} == {"pii", "rtl-hebrew", "rtl-arabic", "about-assistant"}
-    assert Task.objects.filter(project__slug="demo", priority__gte=0, state=Task.State.OPEN).count() > 10
+    assert project.tasks.filter(priority__gte=0, state=Task.State.OPEN).count() > 10
 
 
 @pytest.fixture

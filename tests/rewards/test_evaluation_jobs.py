@@ -14,7 +14,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator.background import heartbeats
+from annotator.background import heartbeats, jobs
 from annotator.background.heartbeats import QueueHealth
 from annotator.background.jobs import ATTEMPTS
 from annotator.models import AuditEntry, Project, Role, User
@@ -164,7 +164,8 @@ def test_a_job_is_done_by_one_worker(model: RewardModel, monkeypatch: pytest.Mon
 def test_a_stopped_worker_puts_the_job_back(model: RewardModel, monkeypatch: pytest.MonkeyPatch) -> None:
     job = sent(model)
     stopping = mock.Mock(is_set=lambda: True)
-    monkeypatch.setattr(heartbeats, "stopping", stopping)
+    for module in (heartbeats, jobs):
+        monkeypatch.setattr(module, "stopping", stopping)
     measuring(monkeypatch, lambda *_args, beat, **_more: beat())
     evaluation_jobs.work(job.pk)
     job.refresh_from_db()

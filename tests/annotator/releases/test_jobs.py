@@ -125,7 +125,7 @@ def test_it_is_written_into_the_audit(waiting: Release) -> None:
 KILLED = """
 import time, django
 django.setup()
-from annotator.background import jobs as pulse
+from annotator.background import jobs as engine
 count = engine.Pulse.count
 def count_and_hang(of_release):
     count(of_release)
@@ -163,7 +163,8 @@ def test_a_worker_that_is_killed_leaves_the_release_to_the_next_one(
 
 def test_a_worker_that_ends_puts_the_release_down(waiting: Release, monkeypatch: pytest.MonkeyPatch) -> None:
     stopping = threading.Event()
-    monkeypatch.setattr(heartbeats, "stopping", stopping)
+    for module in (heartbeats, engine):
+        monkeypatch.setattr(module, "stopping", stopping)
     at_the_first_row(monkeypatch, stopping.set)
     jobs.run_waiting()
     assert (again(waiting).state, again(waiting).tries) == (State.WAITING, 0)

@@ -28,7 +28,7 @@ from annotator.importing import jobs, kept_mappings
 from annotator.importing.mappings import read_mapping
 from annotator.models import AuditEntry, Import, Project, Role, Task, User
 from annotator.projects import invitations, members, password_links
-from annotator.projects.invitations import Wish
+from annotator.projects.invitations import InvitationInput
 from rewards.models import Evaluation, EvaluationJob, Snapshot, TrainingRun
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_member, make_project, make_task, make_user, rate
@@ -474,7 +474,7 @@ def data_rows(project: Project, manager: User) -> dict[str, Any]:
 
 def link_rows(project: Project, holder: User, manager: User) -> dict[str, Any]:
     now = database_now()
-    invitation, invitation_secret = invitations.invite(project, Wish(), by=manager, now=now)
+    invitation, invitation_secret = invitations.invite(project, InvitationInput(), by=manager, now=now)
     _, password_secret = password_links.make(holder, by=manager, project=project, now=now)
     webhook = project.webhooks.create(url="https://example.org/", secret="whsec_AAAA", created_at=NOW)
     return {

@@ -91,14 +91,19 @@ def _scale_errors(submission: Submission, project: Project, responses: Sequence[
         errors["preference"] = faults
     if faults := _ranking_errors(submission, project, responses):
         errors["ranking"] = faults
-    if faults := _seconds_errors(submission.active_seconds):
-        errors["active_seconds"] = faults
+    seconds = submission.active_seconds
+    # Written so that NaN is refused: every comparison with it is false.
+    if seconds is not None and not 0 <= seconds <= LONGEST_ACTIVE_SECONDS:
+        text = _("the active seconds must be between 0 and %(most)s")
+        errors["active_seconds"] = [text % {"most": LONGEST_ACTIVE_SECONDS}]
     if faults := _domain_errors(submission.domain, project):
         errors["domain"] = faults
     if submission.language and languages.code_of(submission.language) != submission.language:
         text = _("%(language)s is not the code of a language, such as en or pt-br")
         errors["language"] = [text % {"language": shown_name(submission.language)}]
-    if not errors and _says_nothing(submission):
+    compared = submission.preference is not None or submission.ranking is not None
+    scored = any(rating.scores or rating.segments for rating in submission.ratings.values())
+    if not errors and not compared and not scored:
         errors["ratings"] = [_("the rating is empty: it has no score, no preference and no ranking")]
     return errors
 
@@ -120,11 +125,6 @@ def written_fault(texts: Iterable[str]) -> str:
         return ""
     text = _("What you wrote about this task has %(count)s characters in all, and at most %(most)s can be stored.")
     return text % {"count": count, "most": LONGEST_WRITTEN}
-
-
-def _says_nothing(submission: Submission) -> bool:
-    compared = submission.preference is not None or submission.ranking is not None
-    return not compared and not any(rating.scores or rating.segments for rating in submission.ratings.values())
 
 
 def _rating_errors(rating: ResponseRating, project: Project) -> list[str]:
@@ -234,13 +234,6 @@ def asks_for_ranking(project: Project, responses: int) -> bool:
     return project.ask_preference and responses >= FEWEST_RANKED
 
 
-def _seconds_errors(seconds: float | None) -> list[str]:
-    # Written so that NaN is refused: every comparison with it is false.
-    if seconds is None or 0 <= seconds <= LONGEST_ACTIVE_SECONDS:
-        return []
-    return [_("the active seconds must be between 0 and %(most)s") % {"most": LONGEST_ACTIVE_SECONDS}]
-
-
 # Segments ----------------------------------------------------------------------------------------------------
 
 
@@ -292,7 +285,8 @@ def _unlike(scores: Mapping[str, int | None], names: Mapping[str, str], number: 
 
 def _comment_errors(rating: ResponseRating, cut: Sequence[Range]) -> list[str]:
     if len(rating.comments) > MOST_COMMENTS:
-        return [_("it has %(count)s comments, and at most %(most)s are stored") % _numbers(rating)]
+        text = _("it has %(count)s comments, and at most %(most)s are stored")
+        return [text % {"count": len(rating.comments), "most": MOST_COMMENTS}]
     length = cut[-1].end if cut else 0
     errors = []
     for number, (start, end, text) in enumerate(rating.comments, 1):
@@ -306,7 +300,3 @@ def _comment_errors(rating: ResponseRating, cut: Sequence[Range]) -> list[str]:
             holds = _("comment %(number)s holds %(what)s, which cannot be stored")
             errors.append(holds % {"number": number, "what": _(fault.what)})
     return errors
-
-
-def _numbers(rating: ResponseRating) -> dict[str, int]:
-    return {"count": len(rating.comments), "most": MOST_COMMENTS}

@@ -28,7 +28,12 @@ def cuts_of(project: Project, task: Task, responses: Sequence[Response]) -> dict
         # All are rated on one page: those that are cut here share what the others leave of its room.
         room = MOST_SEGMENTS - sum(len(response.segments or ()) for response in responses)
         for response in uncut:
-            _cut_once(response, Unit(project.segment_unit), task.language, most=max(1, room // len(uncut)))
+            # Stores a cut, or takes over the one that somebody else has stored meanwhile.
+            while response.segments is None:
+                unit, most = Unit(project.segment_unit), max(1, room // len(uncut))
+                pairs = [list(segment) for segment in cut(response.text, unit, language=task.language, most=most)]
+                if not response.store_first_segments(pairs):
+                    response.refresh_from_db(fields=["text", "segments"])
     return {response.pk: ranges(response.segments) for response in responses}
 
 
@@ -50,14 +55,6 @@ def require_room(counts: Sequence[int]) -> None:
             _("The responses have %(count)s segments together, and at most %(most)s are accepted. Join some of them.")
             % {"count": sum(counts), "most": MOST_SEGMENTS}
         )
-
-
-def _cut_once(response: Response, unit: Unit, language: str, *, most: int) -> None:
-    """Stores a cut of at most so many segments, or takes over the one that somebody else has stored meanwhile."""
-    while response.segments is None:
-        pairs = [list(segment) for segment in cut(response.text, unit, language=language, most=most)]
-        if not response.store_first_segments(pairs):
-            response.refresh_from_db(fields=["text", "segments"])
 
 
 # A manager's cut -------------------------------------------------------------------------------------------

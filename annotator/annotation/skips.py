@@ -67,7 +67,10 @@ def skip(
     if assignment.state == Assignment.State.SUBMITTED:
         _withdraw(assignment)
     elif assignment.state != Assignment.State.SKIPPED:
-        _refuse_skipping_everything(assignment, now)
+        # Whoever skips one task after the other only reads them.
+        if passed_lately(assignment, state=Assignment.State.SKIPPED, now=now) >= settings.SKIPS_AN_HOUR:
+            text = _("You have skipped %(number)s tasks in the last hour. Rate this one, or continue later.")
+            raise TooMany(text % {"number": settings.SKIPS_AN_HOUR})
         _let_go(assignment, Assignment.State.SKIPPED)
     if reason == SkipReason.PII:
         quotations.mark(assignment.task, spans=spans, quotes=quotes, by=assignment.annotator, now=now)
@@ -75,13 +78,6 @@ def skip(
     consensus.settle([assignment.task], project=assignment.task.project, now=now)
     record("task.skipped", assignment.task, reason=reason)
     return Skip.objects.create(assignment=assignment, reason=reason, note=note, created_at=now)
-
-
-def _refuse_skipping_everything(assignment: Assignment, now: datetime) -> None:
-    """Raises TooMany for somebody who skips one task after the other, and so only reads them."""
-    if passed_lately(assignment, state=Assignment.State.SKIPPED, now=now) >= settings.SKIPS_AN_HOUR:
-        text = _("You have skipped %(number)s tasks in the last hour. Rate this one, or continue later.")
-        raise TooMany(text % {"number": settings.SKIPS_AN_HOUR})
 
 
 def _refuse_setting_everything_aside(assignment: Assignment) -> None:
@@ -156,7 +152,9 @@ def undo_report(assignment_id: int, *, now: datetime) -> Assignment:
 
 def _bring_back(task: Task) -> None:
     """Puts a quarantined task into use again, unless others have set it aside as well."""
-    if task.state == Task.State.QUARANTINED and not _set_aside_by_others(task):
+    skips = Skip.objects.filter(assignment__task=task, reason=SkipReason.PII)
+    reports = Report.objects.filter(assignment__task=task, decision="")
+    if task.state == Task.State.QUARANTINED and not skips.exists() and not reports.exists():
         task.state = task.state_in_use()
         task.save(update_fields=["state"])
 
@@ -173,11 +171,6 @@ def _lease_again(assignment: Assignment, now: datetime) -> bool:
     assignment.leased_at, assignment.lease_expires_at = now, now + timedelta(minutes=task.project.lease_minutes)
     assignment.save(update_fields=["state", "slot", "leased_at", "lease_expires_at"])
     return True
-
-
-def _set_aside_by_others(task: Task) -> bool:
-    skips = Skip.objects.filter(assignment__task=task, reason=SkipReason.PII)
-    return skips.exists() or Report.objects.filter(assignment__task=task, decision="").exists()
 
 
 @in_transaction

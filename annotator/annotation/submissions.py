@@ -147,7 +147,7 @@ def _cuts(task: Task, submission: Submission) -> Cuts:
     """Returns the segments by which the responses are rated: their own, or those of the annotator.
 
     Raises:
-        IncompleteRating: the annotator's segments do not partition the text, or must not be changed.
+        IncompleteRating: the annotator's segments do not partition the text, are too many, or must not be changed.
     """
     if not task.project.aspects():
         return {}
@@ -164,18 +164,12 @@ def _cuts(task: Task, submission: Submission) -> Cuts:
             cuts[response.pk] = partition(response.text, rating.cut)
         except NotAPartition as wrong:
             raise IncompleteRating({place: [str(wrong)]}) from wrong
-    _require_room(submission, cuts)
+    if any(rating.cut for rating in submission.ratings.values()):
+        try:
+            require_room([len(cut) for cut in cuts.values()])
+        except NotAPartition as wrong:
+            raise IncompleteRating({"ratings": [str(wrong)]}) from wrong
     return cuts
-
-
-def _require_room(submission: Submission, cuts: Cuts) -> None:
-    """Raises IncompleteRating if the annotator has cut the responses into too many segments together."""
-    if not any(rating.cut for rating in submission.ratings.values()):
-        return
-    try:
-        require_room([len(cut) for cut in cuts.values()])
-    except NotAPartition as wrong:
-        raise IncompleteRating({"ratings": [str(wrong)]}) from wrong
 
 
 def _require_changed(submission: Submission) -> None:

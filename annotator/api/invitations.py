@@ -22,7 +22,7 @@ from annotator.api.serializers import OwnMembershipSerializer
 from annotator.db.clock import database_now
 from annotator.models import Invitation, Membership, Role, User
 from annotator.projects import invitation_mails, invitations
-from annotator.projects.invitations import DAYS, LONGEST_NAME, Wish
+from annotator.projects.invitations import DAYS, LONGEST_NAME, InvitationInput
 
 
 class InvitationSerializer(ModelSerializer[Invitation]):
@@ -102,7 +102,9 @@ class Invitations(Idempotent, generics.ListAPIView[Invitation]):
         project = access.managed_project(user, slug)
         serializer = WishSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        row, secret = invitations.invite(project, Wish(**serializer.validated_data), by=user, now=database_now())
+        row, secret = invitations.invite(
+            project, InvitationInput(**serializer.validated_data), by=user, now=database_now()
+        )
         link = request.build_absolute_uri(reverse("invitation", args=[secret]))
         invitation_mails.send([(row, link)])
         row.refresh_from_db(fields=["mailed_at"])

@@ -167,7 +167,7 @@ class Archive(generics.GenericAPIView[Project]):
 
 
 def _as_seen_by(user: User, projects: ProjectQuerySet) -> ProjectQuerySet:
-    return projects.as_seen_by(user).select_related("rubric", "figures").prefetch_related("rubric__attributes")
+    return projects.as_seen_by(user).select_related("rubric").prefetch_related("rubric__attributes")
 
 
 def _as_answered(project: Project, user: User) -> Any:

@@ -24,7 +24,7 @@ from annotator.models import Adjudication, Task, Verdict
 from annotator.models import Response as TaskResponse
 from annotator.models.public_ids import response_number
 from annotator.review import adjudicate, judge, withdraw
-from annotator.review.queue import Place, page, waiting
+from annotator.review.queue import QueueKey, queue_from, waiting
 from annotator.review.rating_sheets import Rater, reviewed
 from annotator.search.listing import with_beginnings
 from annotator.segmenting import ranges
@@ -54,18 +54,18 @@ class QueuePages(CursorPages):
     def rows_of_page(self, queryset: Any, request: Request, view: Any) -> list[Any]:
         size = self.get_page_size(request) or self.page_size
         cursor = request.query_params.get(self.cursor_query_param)
-        place = Place.read(cursor) if cursor else None
+        place = QueueKey.read(cursor) if cursor else None
         if cursor and place is None:
             raise NotFound(self.invalid_cursor_message)
         # One row more says whether there is a next page, without a count.
-        rows = page(queryset, after=place, size=size + 1)
+        rows = queue_from(queryset, after=place, size=size + 1)
         self.address, self.last = request.build_absolute_uri(), rows[size - 1] if len(rows) > size else None
         return rows[:size]
 
     def get_next_link(self) -> str | None:
         if self.last is None:
             return None
-        return str(replace_query_param(self.address, self.cursor_query_param, str(Place.of(self.last))))
+        return str(replace_query_param(self.address, self.cursor_query_param, str(QueueKey.of(self.last))))
 
     def get_previous_link(self) -> str | None:
         return None

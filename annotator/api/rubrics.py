@@ -16,7 +16,7 @@ from annotator.api.fields import KnownFields, NumberField, WholeNumberField
 from annotator.api.idempotency import Idempotent
 from annotator.models import Attribute, Rubric
 from annotator.projects import rubrics
-from annotator.projects.rubrics import AttributeText, RubricText
+from annotator.projects.preset_rubrics import AttributeText, RubricText
 from annotator.web.query_parameters import flag
 
 

@@ -21,10 +21,10 @@ from annotator.api.segment_fields import (
 from annotator.consensus import ProtocolPreview
 from annotator.db.storable_text import shown_name
 from annotator.models import Annotation, Attribute, Membership, Project, Rating, Role, Rubric, Task
-from annotator.models.figures import Progress
+from annotator.models.agreement import Progress
 from annotator.models.public_ids import response_number
 from annotator.projects import settings
-from annotator.projects.rubrics import RubricText
+from annotator.projects.preset_rubrics import RubricText
 from annotator.projects.settings_check import never_met
 
 ASKED = ["preference", "ranking", "confidence", "safe", "feedback", "edit", "domain", "language", "segments"]

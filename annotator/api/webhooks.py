@@ -18,7 +18,7 @@ from annotator.api.pagination import CursorPages
 from annotator.db.clock import database_now
 from annotator.models import LONGEST_URL, Webhook, WebhookDelivery
 from annotator.webhooks import endpoints
-from annotator.webhooks.endpoints import Wish
+from annotator.webhooks.endpoints import WebhookInput
 from annotator.webhooks.events import EVENTS
 
 
@@ -122,7 +122,7 @@ class Webhooks(Idempotent, generics.ListAPIView[Webhook]):
         project = access.managed_project(user, slug)
         serializer = WebhookWishSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        made, _secret = endpoints.make(project, Wish(**serializer.validated_data), by=user, now=database_now())
+        made, _secret = endpoints.make(project, WebhookInput(**serializer.validated_data), by=user, now=database_now())
         return Response(NewWebhookSerializer(made).data, status=status.HTTP_201_CREATED)
 
 
@@ -139,7 +139,7 @@ class OneWebhook(APIView):
         serializer = WebhookWishSerializer(data=request.data, partial=True)
         serializer.is_valid(raise_exception=True)
         now = {"url": webhook.url, "events": webhook.events, "active": webhook.active}
-        changed = endpoints.change(webhook, Wish(**(now | serializer.validated_data)))
+        changed = endpoints.change(webhook, WebhookInput(**(now | serializer.validated_data)))
         return Response(WebhookSerializer(changed).data)
 
     @extend_schema(responses={204: None})

@@ -26,4 +26,4 @@ from annotator.assignment.leases import (
     responses_in_order,
     responses_of,
 )
-from annotator.assignment.remaining import tasks_left
+from annotator.assignment.task_choice import tasks_left

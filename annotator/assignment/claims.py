@@ -79,8 +79,12 @@ def next_task(project: Project, annotator: User, *, now: datetime) -> Claim:
     # Asked before anything bars them: people who are paused, or whose project is, finish what they have begun.
     if not entitlement.excluded and (own := _renewed(situation.own, project, expires)):
         return Claim(own, responses_in_order(own))
-    if barred := _bar_reason(entitlement, situation.member):
+    if barred := entitlement.idle_reason():
         return Claim(None, reason=barred)
+    if situation.member and situation.member.lacks_test():
+        return Claim(None, reason="not_qualified")
+    if entitlement.has_filled_quota():
+        return Claim(None, reason="quota")
     # Hardly ever true, so that most claims spare the statement.
     if situation.leases_ran_out:
         reclaim_expired(now=now)
@@ -152,14 +156,6 @@ def plans(project: Project, annotator: User, *, now: datetime) -> list[str]:
     """Returns what EXPLAIN says of the two reads that every claim may make: of the line, and of untouched tasks."""
     line = _SITUATION.plan(**_values(project, annotator, now))
     return [line, task_choice.untouched_plan(Candidate(project.pk, annotator.pk))]
-
-
-def _bar_reason(entitlement: Entitlement, member: Membership | None) -> str:
-    if barred := entitlement.idle_reason():
-        return barred
-    if member and member.lacks_test():
-        return "not_qualified"
-    return "quota" if entitlement.has_filled_quota() else ""
 
 
 def _renewed(assignment_id: int | None, project: Project, expires: datetime) -> Assignment | None:

@@ -73,9 +73,7 @@ def _in_portions(project: Project) -> Iterator[list[int]]:
 # One transaction per portion: nobody who rates waits longer than for AT_ONCE tasks.
 @in_transaction
 def _settled(numbers: Sequence[int], *, project: Project, now: datetime) -> list[Task]:
-    # In the order of their ids, so that two processes that lock many tasks cannot deadlock.
-    chosen = Task.objects.filter(pk__in=numbers).order_by("pk").select_for_update()
-    tasks = list(chosen.defer("conversation", "metadata"))
+    tasks = Task.objects.locked(numbers)
     consensus.settle(tasks, project=project, now=now)
     return tasks
 
@@ -125,7 +123,7 @@ def _task_differences(numbers: Sequence[int], *, project: Project, now: datetime
     # The recount itself runs, and is rolled back: a copy of its rules that only reads could differ from it.
     with transaction.atomic():
         # Locked before the first read, or a submission between the two reads would look like a difference.
-        list(Task.objects.filter(pk__in=numbers).order_by("pk").select_for_update().values_list("pk"))
+        Task.objects.locked(numbers)
         stored = _facts(numbers)
         _settled(numbers, project=project, now=now)
         recomputed = _facts(numbers)

@@ -3,7 +3,6 @@
 import random
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 
 from django.conf import settings
 from django.utils.translation import gettext as _
@@ -126,16 +125,14 @@ def expire_all(*, now: datetime) -> int:
     """Reclaims expired leases in short transactions until none is left; returns how many."""
     expired = Assignment.objects.leased().filter(lease_expires_at__lt=now)
     projects = Project.objects.filter(pk__in=expired.values("task__project"))
-    return failures.each_project("expire_leases", projects, partial(_expire_in, now=now))
 
+    def expire(project: Project) -> int:
+        total = expired = _expire_some(project, now=now)
+        while expired == RECLAIM_AT_ONCE:
+            total += (expired := _expire_some(project, now=now))
+        return total
 
-def _expire_in(project: Project, *, now: datetime) -> int:
-    total = 0
-    while True:
-        expired = _expire_some(project, now=now)
-        total += expired
-        if expired < RECLAIM_AT_ONCE:
-            return total
+    return failures.each_project("expire_leases", projects, expire)
 
 
 @in_transaction

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
 from operator import or_
+from typing import Any
 
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 
 from annotator.db.clock import database_now
 from annotator.models import BackgroundFailure, Project
@@ -43,6 +44,15 @@ def each_project(task: str, projects: Iterable[Project], work: Callable[[Project
     earlier = BackgroundFailure.objects.filter(task=task)
     (earlier.exclude(reduce(or_, failed)) if failed else earlier).delete()
     return done
+
+
+def each_left(task: str, rows: QuerySet[Any], work: Callable[[Any], int]) -> int:
+    """Does what lost workers and lost messages have left of these rows, project by project, as `each_project` does."""
+
+    def go_on(project: Project) -> int:
+        return sum(work(row) for row in rows.filter(project=project).order_by("pk"))
+
+    return each_project(task, Project.objects.filter(pk__in=rows.values("project")), go_on)
 
 
 @contextmanager

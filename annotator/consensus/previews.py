@@ -60,8 +60,9 @@ class ProtocolPreview:
 
     @property
     def changes_nothing(self) -> bool:
-        same = self.annotations_before == self.annotations_after
-        return same and not any(getattr(self, name).number for name in EFFECTS)
+        of_labels = (self.labels_lost, self.labels_gained, self.labels_changed)
+        effects = (self.reopened, self.completed, self.dropped, self.kept_again, *of_labels)
+        return self.annotations_before == self.annotations_after and not any(effect.number for effect in effects)
 
 
 EFFECTS = ("reopened", "completed", "dropped", "kept_again", "labels_lost", "labels_gained", "labels_changed")

@@ -55,9 +55,9 @@ class Rated:
     """
 
     annotation: int
-    ratings: Mapping[Key, Scores]
+    ratings: dict[Key, Scores]
     preference: int | None = None
-    safe: Mapping[int, bool] = field(default_factory=dict)
+    safe: dict[int, bool] = field(default_factory=dict)
     ranking: Ranking | None = None
     aspects: tuple[str, ...] = ()
     version: int = 1

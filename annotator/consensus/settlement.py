@@ -13,7 +13,6 @@ from typing import Any
 
 from annotator import segmenting
 from annotator.consensus.rules import (
-    Key,
     Outcome,
     Rated,
     Rules,
@@ -72,7 +71,10 @@ def settle(tasks: Sequence[Task], *, project: Project, now: datetime) -> None:
     """Recomputes the tasks from their assignments and annotations. The caller holds the tasks' row locks."""
     standing_of, outcomes = computed(tasks, rules=Rules.of(project))
     _write_tasks(tasks)
-    _take_back([task for task in tasks if task not in outcomes and standing_of[task.pk].has_consensus])
+    # What is no longer settled.
+    if unsettled := [task for task in tasks if task not in outcomes and standing_of[task.pk].has_consensus]:
+        Consensus.objects.filter(task__in=unsettled).delete()
+        Label.objects.filter(response__task__in=unsettled, source=Label.Source.CONSENSUS).delete()
     _write_labels(outcomes, standing_of, project=project, now=now)
 
 
@@ -139,23 +141,8 @@ def ratings_by_task(task_ids: Sequence[int]) -> dict[int, TaskRatings]:
     one = len(task_ids) == 1
     rows = _STANDING_OF_ONE.rows(task=task_ids[0]) if one else _STANDINGS_OF_MANY.rows(tasks=list(task_ids))
     own_cuts: OwnCuts = defaultdict(dict)
-    for (
-        task,
-        assignment,
-        slot,
-        state,
-        annotation,
-        preference,
-        ranking,
-        aspects,
-        version,
-        response,
-        scores,
-        safe,
-        segments,
-        cut,
-        dropped,
-    ) in rows:
+    for task, assignment, slot, state, annotation, *answers, dropped in rows:
+        preference, ranking, aspects, version, response, scores, safe, segments, cut = answers
         standing = by_task[task]
         standing.has_consensus, standing.was_dropped = dropped is not None, bool(dropped)
         if assignment != last:
@@ -168,28 +155,18 @@ def ratings_by_task(task_ids: Sequence[int]) -> dict[int, TaskRatings]:
                 # What counts without a slot is an imported preference: the database refuses anything else.
                 standing.compared += standing.rated[-1:] if slot is None else []
         if response:
-            _add(standing.rated[-1], response, scores, safe)
+            standing.rated[-1].ratings[response] = _parsed(scores)
+            if safe is not None:
+                standing.rated[-1].safe[response] = safe
         if segments:
-            _add_segments(standing.rated[-1], response, _parsed(segments))
+            for index, row in enumerate(_parsed(segments)):
+                given = zip(standing.rated[-1].aspects, row, strict=True)
+                standing.rated[-1].ratings[response, index] = {key: score for key, score in given if score is not None}
         if cut:
             own_cuts[task, response][annotation] = segmenting.ranges(_parsed(cut))
     if own_cuts:
         _share_cuts(by_task, own_cuts)
     return by_task
-
-
-def _add(rated: Rated, response: int, scores: Any, safe: bool | None) -> None:
-    rated.ratings[response] = _parsed(scores)  # type: ignore[index]
-    if safe is not None:
-        rated.safe[response] = safe  # type: ignore[index]
-
-
-def _add_segments(rated: Rated, response: int, rows: Sequence[Sequence[int | None]]) -> None:
-    ratings: dict[Key, Mapping[str, int]] = rated.ratings  # type: ignore[assignment]
-    for index, row in enumerate(rows):
-        ratings[response, index] = {
-            aspect: score for aspect, score in zip(rated.aspects, row, strict=True) if score is not None
-        }
 
 
 def _share_cuts(by_task: Mapping[int, TaskRatings], own_cuts: OwnCuts) -> None:
@@ -205,15 +182,10 @@ def _share_cuts(by_task: Mapping[int, TaskRatings], own_cuts: OwnCuts) -> None:
         }
         finest = standing.cuts[response] = segmenting.finest_common_cut([common, *cuts.values()])
         for rated in standing.rated:
-            if rated.annotation in cuts:
-                _carry(rated, response, cuts[rated.annotation], finest)
-
-
-def _carry(rated: Rated, response: int, cut: Cut, onto: Cut) -> None:
-    ratings: dict[Key, Mapping[str, int]] = rated.ratings  # type: ignore[assignment]
-    scores = [ratings.pop((response, index)) for index in range(len(cut))]
-    for index, values in enumerate(segmenting.carried(scores, cut, onto=onto)):
-        ratings[response, index] = values
+            if cut := cuts.get(rated.annotation):
+                scores = [rated.ratings.pop((response, index)) for index in range(len(cut))]
+                for index, values in enumerate(segmenting.carried(scores, cut, onto=finest)):
+                    rated.ratings[response, index] = values
 
 
 def _parsed(value: Any) -> Any:
@@ -222,13 +194,12 @@ def _parsed(value: Any) -> Any:
 
 # Writing ---------------------------------------------------------------------------------------------------
 
-_WRITTEN = ("state", "slots_wanted", "open_slots", "done", "review_reason", "review_spread")
 _WRITE_TASK = Statement("""
 WITH changed AS (
     UPDATE annotator_task SET
         state = %(state)s, slots_wanted = %(slots_wanted)s, open_slots = %(open_slots)s, done = %(done)s,
         review_reason = %(review_reason)s, review_spread = %(review_spread)s
-    WHERE id = %(task)s RETURNING project_id, id
+    WHERE id = %(id)s RETURNING project_id, id
 )
 INSERT INTO annotator_staleagreement (project_id, task_id) SELECT project_id, id FROM changed ON CONFLICT DO NOTHING
 """)
@@ -252,18 +223,22 @@ _WRITE_TASKS = Statement(
 
 def _write_tasks(tasks: Sequence[Task]) -> None:
     """Writes counters and states, and notes that the agreement of these tasks has to be counted again."""
-    if len(tasks) == 1:
-        _WRITE_TASK.run(task=tasks[0].pk, **{name: getattr(tasks[0], name) for name in _WRITTEN})
-        return
-    rows = [{"id": task.pk} | {name: getattr(task, name) for name in _WRITTEN} for task in tasks]
-    _WRITE_TASKS.run(rows=json.dumps(rows))
-
-
-def _take_back(tasks: Sequence[Task]) -> None:
-    """Deletes the consensus and the labels of tasks that are no longer settled."""
-    if tasks:
-        Consensus.objects.filter(task__in=tasks).delete()
-        Label.objects.filter(response__task__in=tasks, source=Label.Source.CONSENSUS).delete()
+    rows = [
+        {
+            "id": task.pk,
+            "state": task.state,
+            "slots_wanted": task.slots_wanted,
+            "open_slots": task.open_slots,
+            "done": task.done,
+            "review_reason": task.review_reason,
+            "review_spread": task.review_spread,
+        }
+        for task in tasks
+    ]
+    if len(rows) == 1:
+        _WRITE_TASK.run(**rows[0])
+    else:
+        _WRITE_TASKS.run(rows=json.dumps(rows))
 
 
 _WRITE_CONSENSUS = Statement("""

@@ -1,6 +1,6 @@
 """The forms of the tab Data: which tasks to list, and what to export."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django import forms
@@ -95,7 +95,37 @@ PART = ("since", "until", "state", "language", "source", "label_source", "rubric
 _MANAGERS = ("model", "reward_from", "reward_to")
 
 
-class TasksForm(forms.Form):
+class PartForm(forms.Form):
+    """What both forms ask of tasks, and refuse alike."""
+
+    state = forms.ChoiceField(label=gettext_lazy("State"), required=False)
+    language = forms.CharField(label=gettext_lazy("Language"), required=False, max_length=40)
+    source = forms.TypedChoiceField(label=gettext_lazy("Import"), required=False, coerce=int, empty_value=None)
+
+    def __init__(self, project: Project, data: Any, *, states: Iterable[Task.State]) -> None:
+        super().__init__(data, label_suffix="")
+        self.offer("state", [("", _("Any")), *((state.value, str(state.label)) for state in states)])
+        # The newest imports that made tasks, and the wanted one.
+        made = Import.objects.filter(project=project, created__gt=0).order_by("-pk")
+        rows, wanted = list(made[:IMPORTS_SHOWN]), as_number(str(self.data.get("source", "")))
+        if wanted is not None and wanted not in {row.pk for row in rows}:
+            rows += list(made.filter(pk=wanted))
+        self.offer("source", [("", _("Any")), *((str(row.pk), f"{row} ({row.made_at:%Y-%m-%d})") for row in rows)])
+
+    def offer(self, field: str, choices: list[tuple[str, str]]) -> None:
+        self.fields[field].choices = choices  # type: ignore[attr-defined]
+
+    def clean_language(self) -> str:
+        return language_code(self.cleaned_data["language"])
+
+    def refuse_reversed(self, first: str, last: str, text: str) -> None:
+        """Shows the text at the second of two fields if its value is below that of the first."""
+        low, high = self.cleaned_data.get(first), self.cleaned_data.get(last)
+        if low is not None and high is not None and low > high:
+            self.add_error(last, text)
+
+
+class TasksForm(PartForm):
     """Filters of the list of tasks. Reviewers do not see models and rewards, so they cannot filter by them."""
 
     q = forms.CharField(
@@ -105,7 +135,6 @@ class TasksForm(forms.Form):
         widget=forms.TextInput(attrs={"type": "search", "autocomplete": "off", "spellcheck": "false"}),
         help_text=gettext_lazy("Whole words. “Quoted words” stand next to each other, a minus leaves a word out."),
     )
-    state = forms.ChoiceField(label=gettext_lazy("State"), required=False)
     label = forms.ChoiceField(
         label=gettext_lazy("Label"),
         required=False,
@@ -117,8 +146,6 @@ class TasksForm(forms.Form):
         ],
     )
     spread = forms.TypedChoiceField(label=gettext_lazy("Spread"), required=False, coerce=int, empty_value=None)
-    language = forms.CharField(label=gettext_lazy("Language"), required=False, max_length=40)
-    source = forms.TypedChoiceField(label=gettext_lazy("Import"), required=False, coerce=int, empty_value=None)
     model = forms.CharField(label=gettext_lazy("Model of a response"), required=False, max_length=200)
     reward_from = forms.FloatField(label=gettext_lazy("Reward from"), required=False)
     reward_to = forms.FloatField(label=gettext_lazy("Reward to"), required=False)
@@ -138,24 +165,16 @@ class TasksForm(forms.Form):
     )
 
     def __init__(self, project: Project, data: Any, *, manages: bool) -> None:
-        super().__init__(data, label_suffix="")
+        super().__init__(project, data, states=[state for state in Task.State if state != Task.State.GOLD])
         if not manages:
             for name in _MANAGERS:
                 del self.fields[name]
-        states = [(value, str(name)) for value, name in Task.State.choices if value != Task.State.GOLD]
-        _offer(self, "state", [("", _("Any")), *states])
         widest = max((len(attribute.levels) for attribute in project.attributes_for()), default=1) - 1
         spreads = [(str(spread), _("At least %(spread)s") % {"spread": spread}) for spread in range(1, widest + 1)]
-        _offer(self, "spread", [("", _("Any")), *spreads])
-        _offer(self, "source", [("", _("Any")), *_imports(project, str(self.data.get("source", "")))])
-
-    def clean_language(self) -> str:
-        return language_code(self.cleaned_data["language"])
+        self.offer("spread", [("", _("Any")), *spreads])
 
     def clean(self) -> dict[str, Any]:
-        least, most = self.cleaned_data.get("reward_from"), self.cleaned_data.get("reward_to")
-        if least is not None and most is not None and least > most:
-            self.add_error("reward_to", _("This is less than the lower end."))
+        self.refuse_reversed("reward_from", "reward_to", _("This is less than the lower end."))
         return self.cleaned_data
 
     def criteria(self) -> Criteria:
@@ -183,7 +202,7 @@ class TasksForm(forms.Form):
         return any(self.data.get(name) for name in ("language", "source", *_MANAGERS))
 
 
-class ExportForm(forms.Form):
+class ExportForm(PartForm):
     """What to export. Every layout says what it is for."""
 
     layout = forms.ChoiceField(
@@ -210,8 +229,6 @@ class ExportForm(forms.Form):
         help_text=gettext_lazy("This day is part of it."),
     )
     state = forms.ChoiceField(label=gettext_lazy("State of the task"), required=False)
-    language = forms.CharField(label=gettext_lazy("Language"), required=False, max_length=40)
-    source = forms.TypedChoiceField(label=gettext_lazy("Import"), required=False, coerce=int, empty_value=None)
     label_source = forms.ChoiceField(label=gettext_lazy("Where labels come from"), required=False)
     rubric_version = forms.TypedChoiceField(
         label=gettext_lazy("Version of the rubric"),
@@ -232,32 +249,21 @@ class ExportForm(forms.Form):
         # Where nobody rates whole responses, labels of these have no scores.
         usual = next(iter(LAYOUTS)) if project.attributes_for() else "helpsteer2d"
         first = {"layout": usual, "format": next(iter(FORMATS))}
-        super().__init__({**first, **{name: data[name] for name in data}}, label_suffix="")
-        _offer(self, "layout", [(name, name) for name in layouts_for(project, by)])
-        states = [(state.value, str(state.label)) for state in STATES]
-        _offer(self, "state", [("", _("Any")), *states])
-        _offer(self, "source", [("", _("Any")), *_imports(project, str(self.data.get("source", "")))])
-        _offer(
-            self,
-            "label_source",
-            [("", _("Anywhere")), *((str(name), str(LABEL_SOURCES[name])) for name in Label.Source)],
-        )
+        super().__init__(project, {**first, **{name: data[name] for name in data}}, states=STATES)
+        self.offer("layout", [(name, name) for name in layouts_for(project, by)])
+        sources = [(str(name), str(LABEL_SOURCES[name])) for name in Label.Source]
+        self.offer("label_source", [("", _("Anywhere")), *sources])
         versions = project.versions_of_attributes()
         if len(versions) > 1:
-            _offer(self, "rubric_version", [("", _("All")), *((str(one), str(one)) for one in versions)])
+            self.offer("rubric_version", [("", _("All")), *((str(one), str(one)) for one in versions)])
         else:
             del self.fields["rubric_version"]
-
-    def clean_language(self) -> str:
-        return language_code(self.cleaned_data["language"])
 
     def clean_only(self) -> tuple[str, ...]:
         return fields_from({"fields": self.cleaned_data["only"]})
 
     def clean(self) -> dict[str, Any]:
-        first, last = self.cleaned_data.get("since"), self.cleaned_data.get("until")
-        if first and last and first > last:
-            self.add_error("until", _("This is before the first day."))
+        self.refuse_reversed("since", "until", _("This is before the first day."))
         return self.cleaned_data
 
     def export(self) -> dict[str, Any]:
@@ -286,17 +292,3 @@ class ExportForm(forms.Form):
     def layouts(self) -> list[tuple[BoundWidget, str]]:
         """Returns the radio buttons of the layouts, each with what the layout is for."""
         return [(button, str(LAYOUT_TEXTS.get(button.data["value"], ""))) for button in self["layout"]]
-
-
-def _offer(form: forms.Form, field: str, choices: list[tuple[str, str]]) -> None:
-    form.fields[field].choices = choices  # type: ignore[attr-defined]
-
-
-def _imports(project: Project, wanted: str) -> list[tuple[str, str]]:
-    """Returns the newest imports that made tasks, and the wanted one, as choices."""
-    made = Import.objects.filter(project=project, created__gt=0).order_by("-pk")
-    rows = list(made[:IMPORTS_SHOWN])
-    number = as_number(wanted)
-    if number is not None and number not in {row.pk for row in rows}:
-        rows += list(made.filter(pk=number))
-    return [(str(row.pk), f"{row} ({row.made_at:%Y-%m-%d})") for row in rows]

@@ -62,10 +62,13 @@ class MappingForm(forms.Form):
 
     def __init__(self, columns: Sequence[str], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, label_suffix="", **kwargs)  # type: ignore[misc]
-        names = dict.fromkeys([*columns, *(name for name in self._chosen() if is_there(name, columns))])
+        # A name that is chosen may also reach into a column, as `answers.0` does.
+        of_responses = [f"{name}_{number}" for number in range(len(ascii_uppercase)) for name in ("text", "model")]
+        chosen = filter(None, (self._given().get(field) for field in (*OWN_FIELDS, *of_responses)))
+        names = dict.fromkeys([*columns, *(name for name in chosen if is_there(name, columns))])
         self.choices = [("", _("none")), *((name, name) for name in names)]
         for name in OWN_FIELDS:
-            self._choice(name).choices = self.choices
+            self.fields[name].choices = self.choices  # type: ignore[attr-defined]
         for number in range(self._rows()):
             letter = ascii_uppercase[number]
             self.fields[f"text_{number}"] = forms.ChoiceField(
@@ -82,18 +85,8 @@ class MappingForm(forms.Form):
                 required=False,
             )
 
-    def _choice(self, name: str) -> forms.ChoiceField:
-        field = self.fields[name]
-        assert isinstance(field, forms.ChoiceField)
-        return field
-
     def _given(self) -> Mapping[str, Any]:
         return self.data if self.is_bound else self.initial
-
-    def _chosen(self) -> list[str]:
-        """Returns the names that are chosen, which may also reach into a column, as `answers.0` does."""
-        of_responses = [f"{name}_{number}" for number in range(len(ascii_uppercase)) for name in ("text", "model")]
-        return [name for field in (*OWN_FIELDS, *of_responses) if (name := self._given().get(field))]
 
     def _rows(self) -> int:
         filled = [number for number in range(len(ascii_uppercase)) if self._given().get(f"text_{number}")]

@@ -13,8 +13,8 @@ from annotator.models import Project, Rubric, User
 from annotator.projects.guidelines import template
 from annotator.projects.preset_rubrics import DEFAULT_RUBRIC
 from annotator.projects.presets import LEVELS, NUMBERS, OWN, OWN_TITLE, PRESETS
+from annotator.projects.project_settings import LONGEST, free_slug
 from annotator.projects.settings_check import deciding_in, scales_of
-from annotator.projects.slugs import LONGEST, free_slug
 
 MOST_TASKS = 10_000_000
 USUAL_TASKS = 1_000
@@ -99,7 +99,7 @@ class NewProjectForm(NamedProjectForm):
     @staticmethod
     def beginning() -> dict[str, Any]:
         """Returns what the form holds before anybody has touched it."""
-        usual = {name: getattr(Project(), name) for name in NUMBERS}
+        usual = {name: Project().serializable_value(name) for name in NUMBERS}
         first = next(iter(PRESETS))
         return usual | {
             "protocol": first,
@@ -117,10 +117,16 @@ class NewProjectForm(NamedProjectForm):
         return data
 
     def numbers(self) -> Mapping[str, int] | None:
-        """Returns the protocol's numbers, or None where they are not complete; the rest of the form may be wrong."""
-        data = getattr(self, "cleaned_data", {})
+        """Returns the protocol's numbers, or None where they are not complete.
+
+        The form has been checked; the rest of it may be wrong.
+        """
+        data = self.cleaned_data
         if data.get("protocol") in PRESETS:
-            return PRESETS[data["protocol"]].numbers_for(_deciding_levels(data.get("rubric")))
+            # Of the attribute that will decide in a new project with the rubric.
+            scales = scales_of(data["rubric"]) if data.get("rubric") else {}
+            levels = scales[deciding_in(scales)][1] if scales else LEVELS
+            return PRESETS[data["protocol"]].numbers_for(levels)
         own = {name: data.get(name) for name in NUMBERS}
         if any(value is None for value in own.values()) or own["max_annotators"] < own["base_annotators"]:  # type: ignore[operator]
             return None
@@ -132,12 +138,6 @@ class NewProjectForm(NamedProjectForm):
         named = {name: data[name] for name in ("slug", "name", "description", "rubric", *ASKED)}
         own = {name: data[name] for name in NUMBERS if data["protocol"] == OWN}
         return {**named, **(numbers or own)}
-
-
-def _deciding_levels(rubric: Rubric | None) -> int:
-    """Returns the number of levels of the attribute that will decide in a new project with the rubric."""
-    scales = scales_of(rubric) if rubric else {}
-    return scales[deciding_in(scales)][1] if scales else LEVELS
 
 
 class CopyProjectForm(NamedProjectForm):

@@ -11,7 +11,14 @@ from annotator.forms.seen import SeenField, Theirs, theirs
 from annotator.limits import LONGEST_NOTE
 from annotator.models import MOST_PLACES, Membership, Project, Role, User
 from annotator.projects import invitation_mails, members
-from annotator.projects.invitations import DAYS, LARGEST_QUOTA, LONGEST_NAME, MOST_DAYS, UnusableInvitation, Wish
+from annotator.projects.invitations import (
+    DAYS,
+    LARGEST_QUOTA,
+    LONGEST_NAME,
+    MOST_DAYS,
+    InvitationInput,
+    UnusableInvitation,
+)
 from annotator.projects.member_actions import ACTIONS
 from annotator.refusals import Refusal
 from annotator.stale_edits import FIELD, ChangedMeanwhile, sealed
@@ -90,18 +97,9 @@ class InvitationForm(forms.Form):
         if not invitation_mails.are_sent():
             del self.fields["email"]
 
-    def wish(self) -> Wish:
+    def wish(self) -> InvitationInput:
         """Returns a valid form's answers."""
-        data = self.cleaned_data
-        return Wish(
-            role=data["role"],
-            places=data["places"],
-            days=data["days"],
-            languages=data["languages"],
-            quota=data["quota"],
-            meant_for=data["meant_for"],
-            email=data.get("email", ""),
-        )
+        return InvitationInput(**self.cleaned_data)
 
     def show(self, refused: UnusableInvitation | members.UnknownLanguage) -> None:
         """Shows a refusal beside its field."""
@@ -147,37 +145,6 @@ class InvitationListForm(forms.Form):
             return ""
 
 
-class JoinForm(forms.Form):
-    """Asks somebody who has no account for a name and a password."""
-
-    username = forms.CharField(
-        label=gettext_lazy("Username"),
-        max_length=150,
-        help_text=gettext_lazy("Letters, digits and @ . + - _"),
-        widget=forms.TextInput(attrs={"autocomplete": "username", "autocapitalize": "none", "spellcheck": "false"}),
-    )
-    password = forms.CharField(
-        label=gettext_lazy("Password"),
-        strip=False,
-        max_length=1_000,
-        help_text=gettext_lazy("At least 10 characters, not only digits, and nothing that many people use."),
-        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-    )
-    again = forms.CharField(
-        label=gettext_lazy("Password, once more"),
-        strip=False,
-        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-    )
-
-    def clean(self) -> dict[str, Any]:
-        _require_the_same(self)
-        return self.cleaned_data
-
-    def show(self, refused: members.RefusedName | members.WeakPassword) -> None:
-        """Shows a refusal beside its field."""
-        self.add_error("password" if isinstance(refused, members.WeakPassword) else "username", str(refused))
-
-
 class NewPasswordForm(forms.Form):
     """Asks for a new password, twice."""
 
@@ -195,15 +162,30 @@ class NewPasswordForm(forms.Form):
     )
 
     def clean(self) -> dict[str, Any]:
-        _require_the_same(self)
-        return self.cleaned_data
+        data = self.cleaned_data
+        if "again" in data and "password" in data and data["again"] != data["password"]:
+            self.add_error("again", _("The two passwords differ."))
+        return data
 
 
-def _require_the_same(form: forms.Form) -> None:
-    """Adds an error where the password is typed differently the second time."""
-    data = form.cleaned_data
-    if "again" in data and "password" in data and data["again"] != data["password"]:
-        form.add_error("again", _("The two passwords differ."))
+class JoinForm(NewPasswordForm):
+    """Asks somebody who has no account for a name and a password."""
+
+    username = forms.CharField(
+        label=gettext_lazy("Username"),
+        max_length=150,
+        help_text=gettext_lazy("Letters, digits and @ . + - _"),
+        widget=forms.TextInput(attrs={"autocomplete": "username", "autocapitalize": "none", "spellcheck": "false"}),
+    )
+    field_order = ("username", "password", "again")
+
+    def __init__(self, data: Any = None) -> None:
+        super().__init__(data)
+        self.fields["password"].label = gettext_lazy("Password")
+
+    def show(self, refused: members.RefusedName | members.WeakPassword) -> None:
+        """Shows a refusal beside its field."""
+        self.add_error("password" if isinstance(refused, members.WeakPassword) else "username", str(refused))
 
 
 class MemberForm(forms.Form):

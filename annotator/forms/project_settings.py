@@ -151,7 +151,8 @@ class ProjectSettingsForm(forms.ModelForm):  # type: ignore[type-arg]
         """Returns the settings that the form changes, seen from what its page showed."""
         shown = self.shown()
         now = {name: self.cleaned_data[name] for name in (*NAMES, TRAINER) if name in self.cleaned_data}
-        return {name: value for name, value in now.items() if getattr(value, "pk", value) != shown[name]}
+        values = {name: value.pk if isinstance(value, Rubric) else value for name, value in now.items()}
+        return {name: value for name, value in now.items() if values[name] != shown[name]}
 
     def shown(self) -> Mapping[str, Any]:
         """Returns the settings as the page showed them, or as they are where the page does not say."""

@@ -13,7 +13,7 @@ from annotator.models.public_ids import response_number
 
 
 @dataclass(frozen=True)
-class Place:
+class RankedResponse:
     """One response on the page: its letter there, and the bound field of its rank."""
 
     letter: str
@@ -37,12 +37,12 @@ def rank_field(letter: str, responses: int) -> forms.TypedChoiceField:
     )
 
 
-def places(form: forms.Form, responses: Sequence[Response], letters: Sequence[str]) -> list[Place]:
+def places(form: forms.Form, responses: Sequence[Response], letters: Sequence[str]) -> list[RankedResponse]:
     """Returns the responses that the form ranks, in the order in which they are shown."""
     named = (
         (letter, response, rank_name(response.public_id)) for letter, response in zip(letters, responses, strict=False)
     )
-    return [Place(letter, response, form[name]) for letter, response, name in named if name in form.fields]
+    return [RankedResponse(letter, response, form[name]) for letter, response, name in named if name in form.fields]
 
 
 def refuse_unranked(form: forms.Form, responses: Sequence[Response], letters: Sequence[str]) -> None:

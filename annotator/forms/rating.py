@@ -1,6 +1,6 @@
 """The rating form: radio buttons for each response and attribute, and whatever else the project asks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
 
@@ -9,12 +9,33 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotator.annotation import ResponseRating, Submission, asks_for_ranking, safety_errors, written_fault
+from annotator.annotation import ResponseRating, Submission, asks_for_ranking, by_position, safety_errors, written_fault
 from annotator.forms.language_field import LanguageField
-from annotator.forms.ranking import Place, places, rank_field, rank_name, ranking, refuse_unranked
+from annotator.forms.ranking import (
+    RankedResponse,
+    filled_ranks,
+    places,
+    rank_field,
+    rank_name,
+    ranking,
+    refuse_unranked,
+)
+from annotator.forms.segment_cells import filled_segments
 from annotator.forms.segments import SegmentTable, rating_table
 from annotator.limits import LONGEST_EDIT, LONGEST_JUSTIFICATION
-from annotator.models import LONGEST_ACTIVE_SECONDS, NEITHER_VALID, TIE, Attribute, Project, Response, UnsafeCategory
+from annotator.models import (
+    LONGEST_ACTIVE_SECONDS,
+    NEITHER_VALID,
+    TIE,
+    Annotation,
+    Attribute,
+    Project,
+    Rating,
+    Response,
+    UnsafeCategory,
+)
+from annotator.models.public_ids import response_number
+from annotator.segmenting import ranges
 
 Texts = dict[int, str | Promise]
 
@@ -32,7 +53,38 @@ CONFIDENCE_TEXTS: Texts = {2: gettext_lazy("Very sure"), 1: gettext_lazy("Somewh
 SAFETY_TEXTS: Texts = {1: gettext_lazy("Safe"), 0: gettext_lazy("Unsafe")}
 
 
-class RatingForm(forms.Form):
+class ScoresForm(forms.Form):
+    """What raters and reviewers are asked alike of a task's responses."""
+
+    attributes: Sequence[Attribute]
+    responses: Sequence[Response]
+    tables: Sequence[SegmentTable]
+
+    def lettered(self) -> Iterator[tuple[str, Response]]:
+        return zip(ascii_uppercase, self.responses, strict=False)
+
+    def ask_comparison(self, project: Project) -> None:
+        """Adds the fields of a preference between two responses, or of the ranks of more."""
+        if project.ask_preference and len(self.responses) == 2:
+            self.fields["preference"] = preference_field(project)
+        if asks_for_ranking(project, len(self.responses)):
+            for letter, response in self.lettered():
+                self.fields[rank_name(response.public_id)] = rank_field(letter, len(self.responses))
+
+    def scores_of(self, response: Response) -> dict[str, int]:
+        """Returns a valid form's scores of a response by attribute key."""
+        return {one.key: self.cleaned_data[f"{one.key}-{response.public_id}"] for one in self.attributes}
+
+    def ranking(self) -> list[RankedResponse]:
+        """Returns the responses to be ranked with their bound fields; none where nothing is ranked."""
+        return places(self, self.responses, ascii_uppercase)
+
+    def faults_of_segments(self) -> list[tuple[str, str]]:
+        """Returns the place on the page and the text of each fault about segments."""
+        return [(error.code or "", str(error.message)) for error in self.non_field_errors().as_data()]
+
+
+class RatingForm(ScoresForm):
     """Asks everything that the project wants to know about one leased task. Nothing is chosen beforehand."""
 
     justification = forms.CharField(
@@ -47,32 +99,45 @@ class RatingForm(forms.Form):
         self.project, self.responses = project, responses
         self.attributes = project.attributes_for()
         self.tables = self._tables()
-        for letter, response in zip(ascii_uppercase, responses, strict=False):
+        for letter, response in self.lettered():
             for attribute in self.attributes:
                 self.fields[f"{attribute.key}-{response.public_id}"] = likert(attribute, letter)
                 if attribute.checks:
-                    self.fields[f"checks-{attribute.key}-{response.public_id}"] = _checks(attribute)
+                    self.fields[f"checks-{attribute.key}-{response.public_id}"] = forms.MultipleChoiceField(
+                        choices=attribute.shown_checks, required=False, widget=forms.CheckboxSelectMultiple
+                    )
             if project.ask_confidence:
                 confidence = choice(CONFIDENCE_TEXTS, _("Confidence in correctness"), letter)
                 self.fields[f"confidence-{response.public_id}"] = confidence
             if project.ask_safety:
                 self.fields[f"safe-{response.public_id}"] = choice(SAFETY_TEXTS, _("Safety"), letter)
-                self.fields[f"unsafe-{response.public_id}"] = _category()
+                self.fields[f"unsafe-{response.public_id}"] = forms.ChoiceField(
+                    choices=UnsafeCategory.choices,
+                    label=_("What is unsafe about it?"),
+                    widget=forms.RadioSelect,
+                    required=False,
+                )
             if project.ask_feedback:
-                self.fields[f"written-feedback-{response.public_id}"] = _feedback(letter)
+                label = _("What is good and bad about it?")
+                self.fields[f"written-feedback-{response.public_id}"] = _written(
+                    label, LONGEST_JUSTIFICATION, rows=4, required=True, error_messages=_required(label, letter)
+                )
             if project.ask_edit:
                 self.fields[f"written-edit-{response.public_id}"] = _written(_("Better version"), LONGEST_EDIT, rows=8)
                 summary = _written(_("What have you changed?"), LONGEST_JUSTIFICATION, rows=2)
                 self.fields[f"written-summary-{response.public_id}"] = summary
-        if project.ask_preference and len(responses) == 2:
-            self.fields["preference"] = preference_field(project)
+        self.ask_comparison(project)
         if project.domains:
-            self.fields["domain"] = _domain(project)
+            label = _("Domain")
+            self.fields["domain"] = forms.ChoiceField(
+                choices=[(domain, domain) for domain in project.domains],
+                label=label,
+                widget=forms.RadioSelect,
+                error_messages=_required(label),
+            )
         if project.ask_language:
-            self.fields["language"] = _language()
-        if asks_for_ranking(project, len(responses)):
-            for letter, response in zip(ascii_uppercase, responses, strict=False):
-                self.fields[rank_name(response.public_id)] = rank_field(letter, len(responses))
+            label = _("Language")
+            self.fields["language"] = LanguageField(label=label, error_messages=_required(label))
 
     def _tables(self) -> list[SegmentTable]:
         """Returns a table of segments for each response; none where whole responses alone are rated."""
@@ -82,12 +147,12 @@ class RatingForm(forms.Form):
         values = self.data if self.is_bound else self.initial
         return [
             rating_table(letter, response, aspects, values, refuses=self.is_bound)
-            for letter, response in zip(ascii_uppercase, self.responses, strict=False)
+            for letter, response in self.lettered()
         ]
 
     def clean(self) -> dict[str, Any]:
         """Requires a category for each response that is called unsafe, and a rank for each that is to be ranked."""
-        for letter, response in zip(ascii_uppercase, self.responses, strict=False):
+        for letter, response in self.lettered():
             unsafe = self.cleaned_data.get(f"safe-{response.public_id}") == 0
             # A category may be left from before the response was called safe after all; it is ignored.
             if unsafe and safety_errors(False, self.cleaned_data.get(f"unsafe-{response.public_id}", "")):
@@ -95,7 +160,8 @@ class RatingForm(forms.Form):
                 self.add_error(f"unsafe-{response.public_id}", text)
             self._check_edit(letter, response)
         refuse_unranked(self, self.responses, ascii_uppercase)
-        written = [str(self.cleaned_data.get(name, "")) for name in self.fields if _is_written(name)]
+        texts = [name for name in self.fields if name == "justification" or name.startswith("written-")]
+        written = [str(self.cleaned_data.get(name, "")) for name in texts]
         comments = [row.comment for table in self.tables for row in table.rows]
         if fault := written_fault([*written, *comments]):
             self.add_error("justification", fault)
@@ -103,10 +169,6 @@ class RatingForm(forms.Form):
             if fault := table.fault():
                 self.add_error(None, forms.ValidationError(fault, code=table.id))
         return self.cleaned_data
-
-    def faults_of_segments(self) -> list[tuple[str, str]]:
-        """Returns the place on the page and the text of each fault about segments."""
-        return [(error.code or "", str(error.message)) for error in self.non_field_errors().as_data()]
 
     def _check_edit(self, letter: str, response: Response) -> None:
         """Drops an edit that is the response as it was, and requires the edit that a summary is of."""
@@ -167,7 +229,7 @@ class RatingForm(forms.Form):
                 "edit": self._fields_of(response, ("written-edit", "written-summary")),
                 "table": self.tables[place] if self.tables else None,
             }
-            for place, (letter, response) in enumerate(zip(ascii_uppercase, self.responses, strict=False))
+            for place, (letter, response) in enumerate(self.lettered())
         ]
 
     def _fields_of(self, response: Response, names: Sequence[str]) -> list[forms.BoundField]:
@@ -181,10 +243,6 @@ class RatingForm(forms.Form):
             "field": self[f"{attribute.key}-{response.public_id}"],
             "checks": self[checks] if checks in self.fields else None,
         }
-
-    def ranking(self) -> list[Place]:
-        """Returns the responses to be ranked with their bound fields; none where nothing is ranked."""
-        return places(self, self.responses, ascii_uppercase)
 
     def submission(self) -> Submission:
         """Returns a valid form's answers. The preference is relative to the order in which responses are shown."""
@@ -203,7 +261,7 @@ class RatingForm(forms.Form):
         safe = data.get(f"safe-{response.public_id}")
         checks = [f"checks-{attribute.key}-{response.public_id}" for attribute in self.attributes]
         return ResponseRating(
-            scores={attribute.key: data[f"{attribute.key}-{response.public_id}"] for attribute in self.attributes},
+            scores=self.scores_of(response),
             # Two attributes may have a check in common, which is stored once.
             checks=tuple(dict.fromkeys(check for name in checks for check in data.get(name, []))),
             confidence=data.get(f"confidence-{response.public_id}"),
@@ -218,10 +276,6 @@ class RatingForm(forms.Form):
         )
 
 
-def _is_written(name: str) -> bool:
-    return name == "justification" or name.startswith("written-")
-
-
 def likert(attribute: Attribute, letter: str) -> forms.TypedChoiceField:
     """Returns the scale of an attribute: levels count from 1 on the page, and from 0 in the data."""
     choices = [(score, text) for score, text in enumerate(attribute.shown_levels)]
@@ -231,13 +285,7 @@ def likert(attribute: Attribute, letter: str) -> forms.TypedChoiceField:
         coerce=int,
         label=name,
         widget=forms.RadioSelect,
-        error_messages={"required": _no_answer(name, letter)},
-    )
-
-
-def _checks(attribute: Attribute) -> forms.MultipleChoiceField:
-    return forms.MultipleChoiceField(
-        choices=attribute.shown_checks, required=False, widget=forms.CheckboxSelectMultiple
+        error_messages=_required(name, letter),
     )
 
 
@@ -253,14 +301,8 @@ def choice(texts: Texts, label: str, letter: str = "") -> forms.TypedChoiceField
         coerce=int,
         label=label,
         widget=forms.RadioSelect,
-        error_messages={"required": _no_answer(label, letter)},
+        error_messages=_required(label, letter),
     )
-
-
-def _feedback(letter: str) -> forms.CharField:
-    label = _("What is good and bad about it?")
-    errors = {"required": _no_answer(label, letter)}
-    return _written(label, LONGEST_JUSTIFICATION, rows=4, required=True, error_messages=errors)
 
 
 def _written(label: str, longest: int, *, rows: int, required: bool = False, **options: Any) -> forms.CharField:
@@ -269,27 +311,65 @@ def _written(label: str, longest: int, *, rows: int, required: bool = False, **o
     )
 
 
-def _domain(project: Project) -> forms.ChoiceField:
-    label = _("Domain")
-    return forms.ChoiceField(
-        choices=[(domain, domain) for domain in project.domains],
-        label=label,
-        widget=forms.RadioSelect,
-        error_messages={"required": _no_answer(label, "")},
-    )
-
-
-def _language() -> LanguageField:
-    return LanguageField(label=_("Language"), error_messages={"required": _no_answer(_("Language"), "")})
-
-
-def _category() -> forms.ChoiceField:
-    return forms.ChoiceField(
-        choices=UnsafeCategory.choices, label=_("What is unsafe about it?"), widget=forms.RadioSelect, required=False
-    )
-
-
-def _no_answer(label: str, letter: str) -> str:
+def _required(label: str, letter: str = "") -> dict[str, str]:
+    """Returns what is said where the question has no answer."""
     if not letter:
-        return _("Please answer “%(question)s”.") % {"question": label}
-    return _("Response %(letter)s: please answer “%(question)s”.") % {"letter": letter, "question": label}
+        return {"required": _("Please answer “%(question)s”.") % {"question": label}}
+    text = _("Response %(letter)s: please answer “%(question)s”.")
+    return {"required": text % {"letter": letter, "question": label}}
+
+
+class GoldForm(RatingForm):
+    """The rating form with nothing but its scales: experts give no confidence, safety or preference."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        scales = {f"{one.key}-{response.public_id}" for one in self.attributes for response in self.responses}
+        for name in set(self.fields) - scales - {"active_seconds"}:
+            del self.fields[name]
+
+    def segments(self) -> dict[int, Sequence[Mapping[str, int | None]]]:
+        """Returns a valid form's scores of segments by response id; nothing where whole responses alone are rated."""
+        return {table.response.pk: table.scores() for table in self.tables}
+
+    def scores(self) -> dict[int, dict[str, int]]:
+        """Returns a valid form's scores, keyed by response id and attribute key."""
+        return {response.pk: self.scores_of(response) for response in self.responses}
+
+
+def filled(annotation: Annotation) -> dict[str, object]:
+    """Returns initial values of the rating form. The preference is relative to the order that its annotator saw."""
+    values: dict[str, object] = {
+        "justification": annotation.justification,
+        "domain": annotation.domain,
+        "language": annotation.language,
+        "active_seconds": annotation.active_seconds,
+        "preference": by_position(annotation.preference, annotation.assignment.response_order),
+    }
+    values |= filled_ranks(annotation.ranking)
+    for rating in annotation.ratings.all():
+        response = response_number(rating.response_id)
+        values |= {f"{key}-{response}": score for key, score in rating.scores.items()}
+        values |= {f"checks-{key}-{response}": rating.checks for key in rating.scores}
+        values[f"confidence-{response}"] = rating.confidence
+        values[f"safe-{response}"] = None if rating.safe is None else int(rating.safe)
+        values[f"unsafe-{response}"] = rating.unsafe_category
+        values[f"written-feedback-{response}"] = rating.feedback
+        values[f"written-edit-{response}"] = rating.edit
+        values[f"written-summary-{response}"] = rating.edit_summary
+        if rating.segment_scores is not None:
+            values |= _segments(rating, annotation.aspects)
+    return values
+
+
+def _segments(rating: Rating, aspects: Sequence[str]) -> dict[str, str]:
+    response = rating.response
+    return filled_segments(
+        response.public_id,
+        aspects,
+        rating.segment_scores or (),
+        cut=ranges(rating.cut or response.segments),
+        own=bool(rating.cut),
+        comments=rating.comments,
+        text=response.text,
+    )

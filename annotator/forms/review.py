@@ -7,16 +7,15 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy
 
-from annotator.annotation import asks_for_ranking
 from annotator.consensus import half_up
-from annotator.forms.ranking import Place, filled_ranks, places, rank_field, rank_name, ranking, refuse_unranked
-from annotator.forms.rating import likert, preference_field
+from annotator.forms.ranking import filled_ranks, ranking, refuse_unranked
+from annotator.forms.rating import ScoresForm, likert
 from annotator.forms.segment_cells import filled_segments
 from annotator.forms.segments import SegmentTable
 from annotator.limits import LONGEST_NOTE
 from annotator.models import Adjudication, Label, Project, Response, Verdict
 from annotator.models.public_ids import response_number
-from annotator.segmenting import Range, ranges
+from annotator.segmenting import ranges
 
 
 class QuarantineForm(forms.Form):
@@ -34,7 +33,7 @@ class QuarantineForm(forms.Form):
         return bool(self.cleaned_data["decision"] == "release")
 
 
-class AdjudicationForm(forms.Form):
+class AdjudicationForm(ScoresForm):
     """Asks for a level for each response and attribute, and for a reason.
 
     Nothing is chosen beforehand unless the reviewer asks for it.
@@ -60,14 +59,10 @@ class AdjudicationForm(forms.Form):
         self.responses, self.attributes = responses, project.attributes_for()
         values = self.data if self.is_bound else self.initial
         self.tables = [table.with_answers(values) for table in tables]
-        for letter, response in zip(ascii_uppercase, responses, strict=False):
+        for letter, response in self.lettered():
             for attribute in self.attributes:
                 self.fields[f"{attribute.key}-{response.public_id}"] = likert(attribute, letter)
-        if project.ask_preference and len(responses) == 2:
-            self.fields["preference"] = preference_field(project)
-        if asks_for_ranking(project, len(responses)):
-            for letter, response in zip(ascii_uppercase, responses, strict=False):
-                self.fields[rank_name(response.public_id)] = rank_field(letter, len(responses))
+        self.ask_comparison(project)
 
     def clean(self) -> dict[str, Any]:
         refuse_unranked(self, self.responses, ascii_uppercase)
@@ -76,14 +71,6 @@ class AdjudicationForm(forms.Form):
             if table.answered and (fault := table.fault()):
                 self.add_error(None, forms.ValidationError(fault, code=table.id))
         return self.cleaned_data
-
-    def faults_of_segments(self) -> list[tuple[str, str]]:
-        """Returns the place on the page and the text of each fault about segments."""
-        return [(error.code or "", str(error.message)) for error in self.non_field_errors().as_data()]
-
-    def ranking(self) -> list[Place]:
-        """Returns the responses to be ranked with their bound fields; none where nothing is ranked."""
-        return places(self, self.responses, ascii_uppercase)
 
     def scales(self, response: Response) -> list[dict[str, Any]]:
         """Returns the bound fields of one response."""
@@ -96,12 +83,7 @@ class AdjudicationForm(forms.Form):
         """Returns a valid form's answers as the keyword arguments of `adjudicate`."""
         data = self.cleaned_data
         return {
-            "scores": {
-                response.pk: {
-                    attribute.key: data[f"{attribute.key}-{response.public_id}"] for attribute in self.attributes
-                }
-                for response in self.responses
-            },
+            "scores": {response.pk: self.scores_of(response) for response in self.responses},
             "segments": {table.response.pk: table.scores() for table in self.tables if table.answered},
             "preference": data.get("preference"),
             "ranking": ranking(data, self.responses),
@@ -124,11 +106,7 @@ def as_it_stands(adjudication: Adjudication) -> dict[str, Any]:
     scores = {int(response): score for response, score in adjudication.scores.items()}
     compared = {"preference": adjudication.preference} | filled_ranks(adjudication.ranking)
     said = {"reason": adjudication.reason, "comment": adjudication.comment}
-    return started_from(scores) | compared | said | _segments(adjudication)
-
-
-def _segments(adjudication: Adjudication) -> dict[str, str]:
-    values: dict[str, str] = {}
+    values: dict[str, Any] = started_from(scores) | compared | said
     for response, rows in adjudication.segments.items():
         values |= filled_segments(response_number(int(response)), adjudication.aspects, rows)
     return values
@@ -143,23 +121,13 @@ def agreed_segments(label: Label) -> dict[str, str]:
     if label.cut:
         finer = ranges(label.cut)
         means = label.segment_means or ()
-        rows = [
-            [_mean(column) for column in zip(*_within(segment, finer, means), strict=True)]
-            for segment in ranges(label.response.segments)
-        ]
+        rows = []
+        for whole in ranges(label.response.segments):
+            pairs = zip(finer, means, strict=True)
+            within = [row for one, row in pairs if whole.start <= one.start and one.end <= whole.end]
+            known = [[value for value in column if value is not None] for column in zip(*within, strict=True)]
+            rows.append([half_up(sum(values) / len(values)) if values else None for values in known])
     return filled_segments(response_number(label.response_id), label.aspects, rows)
-
-
-def _within(
-    segment: Range, finer: Sequence[Range], means: Sequence[Sequence[float | None]]
-) -> list[Sequence[float | None]]:
-    pairs = zip(finer, means, strict=True)
-    return [row for one, row in pairs if segment.start <= one.start and one.end <= segment.end]
-
-
-def _mean(values: Sequence[float | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return half_up(sum(known) / len(known)) if known else None
 
 
 class VerdictForm(forms.Form):

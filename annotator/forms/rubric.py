@@ -13,7 +13,8 @@ from django.utils.translation import gettext_lazy
 from annotator.forms.rating import likert
 from annotator.limits import LONGEST_DESCRIPTION, LONGEST_KEY, LONGEST_NAME, MOST_ATTRIBUTES
 from annotator.models import Attribute
-from annotator.projects.rubrics import LONGEST_RUBRIC_NAME, AttributeText, RubricText
+from annotator.projects.preset_rubrics import AttributeText, RubricText
+from annotator.projects.rubrics import LONGEST_RUBRIC_NAME
 
 _ROW = re.compile(r"a\d{1,4}")
 
@@ -154,15 +155,11 @@ class RubricEditor:
     def refuse(self, errors: Mapping[str, Sequence[str]]) -> None:
         """Shows what is wrong beside the fields that it is about."""
         for place, texts in errors.items():
-            form, field = self._place(place)
-            for text in texts:
-                form.add_error(field, text)
-
-    def _place(self, place: str) -> tuple[forms.Form, str | None]:
-        match = re.fullmatch(r"attributes\.(\d+)\.(\w+)", place)
-        if match and int(match[1]) < len(self.rows):
-            return self.rows[int(match[1])][1], match[2]
-        return self.head, "name" if place == "name" else None
+            match = re.fullmatch(r"attributes\.(\d+)\.(\w+)", place)
+            if match and int(match[1]) < len(self.rows):
+                self.rows[int(match[1])][1].add_error(match[2], list(texts))
+            else:
+                self.head.add_error("name" if place == "name" else None, list(texts))
 
     def preview(self) -> "PreviewForm":
         """Returns the annotator's scales for the attributes that can be shown already."""

@@ -33,7 +33,7 @@ Scores = Sequence[Sequence[int | None]]
 
 
 @dataclass(frozen=True)
-class Cell:
+class SegmentCell:
     """One aspect of one segment: the answer as it was typed, and whether it is refused.
 
     `rater_levels` are what others said, `disputed` that it lies too far apart, and `label_level` that of the label.
@@ -49,7 +49,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class SegmentRow:
     """One segment with its cells. `place` names it in the form, whose comment and quote the reader writes.
 
     `remarks` are the raters' comments: a rater's number, the characters that it is about, and its text. `expected` is
@@ -60,7 +60,7 @@ class Row:
     place: str
     segment: Range
     text: str
-    cells: Sequence[Cell]
+    cells: Sequence[SegmentCell]
     comment: str = ""
     quote: str = ""
     remarks: Sequence[tuple[int, str, str]] = ()
@@ -83,7 +83,7 @@ class SegmentTable:
     letter: str
     response: Response
     aspects: Sequence[Attribute]
-    rows: Sequence[Row]
+    rows: Sequence[SegmentRow]
     rates: bool = False
     own_cut: Sequence[Range] = ()
 
@@ -118,7 +118,7 @@ class SegmentTable:
     def with_answers(self, values: Mapping[str, Any]) -> "SegmentTable":
         """Returns the table with a form's values in its cells."""
 
-        def filled(row: Row, cell: Cell) -> Cell:
+        def filled(row: SegmentRow, cell: SegmentCell) -> SegmentCell:
             name = cell_name(row.place, cell.aspect.key)
             return replace(cell, name=name, value=_text(values, name).strip())
 
@@ -175,10 +175,10 @@ def rating_table(
     """Returns the table of somebody who rates, filled from a form's values by name."""
     own = cut_in(_text(values, cut_name(response.public_id)), response.text)
 
-    def cell(place: str, aspect: Attribute) -> Cell:
+    def cell(place: str, aspect: Attribute) -> SegmentCell:
         name = cell_name(place, aspect.key)
         value = _text(values, name).strip()
-        return Cell(aspect, name, value, refused=refuses and not is_answer(value, aspect))
+        return SegmentCell(aspect, name, value, refused=refuses and not is_answer(value, aspect))
 
     rows = []
     for index, segment in enumerate(own or ranges(response.segments)):
@@ -189,8 +189,8 @@ def rating_table(
     return SegmentTable(letter, response, aspects, rows, rates=True, own_cut=own)
 
 
-def _row(response: Response, index: int, segment: Range, cells: Sequence[Cell]) -> Row:
-    return Row(index + 1, place_of(response.public_id, index), segment, segment.of(response.text), cells)
+def _row(response: Response, index: int, segment: Range, cells: Sequence[SegmentCell]) -> SegmentRow:
+    return SegmentRow(index + 1, place_of(response.public_id, index), segment, segment.of(response.text), cells)
 
 
 def practice_table(
@@ -201,9 +201,9 @@ def practice_table(
     if mine.segment_scores is None or experts.segment_scores is None:
         return None
 
-    def cell(aspect: Attribute, own: Sequence[int | None], theirs: Sequence[int | None]) -> Cell:
+    def cell(aspect: Attribute, own: Sequence[int | None], theirs: Sequence[int | None]) -> SegmentCell:
         pair = [_score(aspect.key, mine.aspects, own), _score(aspect.key, experts.aspects, theirs)]
-        return Cell(aspect, rater_levels=_levels(pair), disputed=pair[0] != pair[1])
+        return SegmentCell(aspect, rater_levels=_levels(pair), disputed=pair[0] != pair[1])
 
     pairs = zip(ranges(response.segments), mine.segment_scores, experts.segment_scores, strict=True)
     rows = [
@@ -265,31 +265,24 @@ def _review_table(
     said = [_scores(rating, rater.annotation.aspects, keys, own, cut) if rating else None for rater, rating in rated]
     agreed = _label_scores(label, keys, cut, response)
 
-    def cell(index: int, place: int) -> Cell:
+    def cell(index: int, place: int) -> SegmentCell:
         scores = [of_rater[index][place] if of_rater else None for of_rater in said]
         known = [(rater, score) for (rater, _rating), score in zip(rated, scores, strict=True) if score is not None]
         counting = [score for rater, score in known if rater.counts and score != OTHER_CUT]
-        return Cell(
+        return SegmentCell(
             aspects[place],
             rater_levels=_levels(scores),
             disputed=bool(counting) and max(counting) - min(counting) > project.drop_above,
             label_level=agreed[index][place] if agreed else "",
         )
 
-    rows = [
-        replace(
-            _row(response, index, segment, [cell(index, place) for place in range(len(aspects))]),
-            remarks=_remarks(segment, response, rated),
-            expected=_mean_level(expected[index]) if len(expected) == len(cut) else None,
-        )
-        for index, segment in enumerate(cut)
-    ]
+    rows = []
+    for index, segment in enumerate(cut):
+        row = _row(response, index, segment, [cell(index, place) for place in range(len(aspects))])
+        scores = [score for score in expected[index] if score is not None] if len(expected) == len(cut) else []
+        mean = 1 + sum(scores) / len(scores) if scores else None
+        rows.append(replace(row, remarks=_remarks(segment, response, rated), expected=mean))
     return SegmentTable(sheet.letter, response, aspects, rows)
-
-
-def _mean_level(scores: Sequence[float | None]) -> float | None:
-    known = [score for score in scores if score is not None]
-    return 1 + sum(known) / len(known) if known else None
 
 
 def _label_scores(

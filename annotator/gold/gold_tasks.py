@@ -1,13 +1,14 @@
 """Mixes gold tasks into the stream of work, compares the answers with the experts', and pauses annotators."""
 
 import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 
 from annotator import audit
 from annotator.agreement.measures import AgainstExperts, against_experts
-from annotator.gold.answers import EXPERTS, beside_experts
 from annotator.models import Annotation, Assignment, Gold, Membership, PauseReason, Project, Rating, Role, Task, User
 
 
@@ -86,3 +87,25 @@ def resume(member: Membership, *, now: datetime) -> None:
     """Lets the member go on. Only gold tasks rated from now on count, or the old ones would pause them again."""
     Membership.objects.filter(pk=member.pk).update(paused_at=None, pause_reason="", gold_counts_from=now)
     audit.record("membership.resumed", f"member {member.user.username}", project=member.project)
+
+
+Scores = Mapping[str, int]
+EXPERTS = tuple(f"response__expert_rating__{name}" for name in ("scores", "aspects", "segment_scores"))
+
+
+def beside_experts(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[Scores, Scores]]:
+    """Yields somebody's scores with the experts', of responses and of segments.
+
+    A row is (scores, aspects, segment scores, own cut) of the answer, then scores, aspects and segment scores of the
+    experts. Segments of an own cut are not the experts', and are left out; so is an aspect that does not apply.
+    """
+    for scores, aspects, segments, cut, experts, experts_aspects, experts_segments in rows:
+        yield scores, experts
+        if not segments or not experts_segments or cut:
+            continue
+        for mine, theirs in zip(segments, experts_segments, strict=False):
+            yield _given(aspects, mine), _given(experts_aspects, theirs)
+
+
+def _given(aspects: Sequence[str], row: Sequence[int | None]) -> dict[str, int]:
+    return {aspect: score for aspect, score in zip(aspects, row, strict=True) if score is not None}

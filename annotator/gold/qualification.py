@@ -12,7 +12,7 @@ from annotator import audit
 from annotator.agreement.measures import AgainstExperts, against_experts
 from annotator.annotation.drafts import check_draft
 from annotator.assignment import Entitlement
-from annotator.gold.answers import EXPERTS, beside_experts
+from annotator.gold.gold_tasks import EXPERTS, beside_experts
 from annotator.models import Membership, QualificationAnswer, QualificationRun, Task
 from annotator.refusals import Refusal
 

@@ -23,7 +23,6 @@ from annotator.models import (
     Import,
     Label,
     Origin,
-    Project,
     QualificationAnswer,
     Release,
     Tally,
@@ -37,7 +36,7 @@ from annotator.web.numbers import number
 BATCH = 500
 FEW = 500
 """Assignments that are looked at one by one to learn whether a task has been rated."""
-AT_THE_DOOR = 2_000
+SYNC_LIMIT = 2_000
 """Most tasks that are deleted while the caller waits. The light worker deletes those of a larger import."""
 
 
@@ -109,7 +108,7 @@ def take_back(import_row: Import, *, by: User | None, now: datetime) -> Import:
         Refusal: The project is archived.
         Refusal: The import is large, and no light worker is listening.
     """
-    large = tasks_of(import_row)[AT_THE_DOOR:].exists()
+    large = tasks_of(import_row)[SYNC_LIMIT:].exists()
     if large:
         # Refused before the import is marked as taken back, as nobody would delete its tasks.
         heartbeats.require("light")
@@ -161,15 +160,8 @@ def finish(import_row: Import, *, now: datetime) -> Import:
 
 def finish_all(*, now: datetime) -> int:
     """Finishes the withdrawals during which a worker was stopped; returns how many there were."""
-
-    def go_on(project: Project) -> int:
-        imports = list(Import.objects.being_taken_back().filter(project=project).order_by("pk"))
-        for import_row in imports:
-            finish(import_row, now=now)
-        return len(imports)
-
-    projects = Project.objects.filter(pk__in=Import.objects.being_taken_back().values("project"))
-    return failures.each_project("finish_withdrawals", projects, go_on)
+    left = Import.objects.being_taken_back()
+    return failures.each_left("finish_withdrawals", left, lambda import_row: bool(finish(import_row, now=now)))
 
 
 @in_transaction

@@ -18,14 +18,11 @@ from django.conf import settings
 from django.db import migrations, models
 
 import annotator.models.account_names
-import annotator.models.address_names
-import annotator.models.domains
+import annotator.models.member
 import annotator.models.project
-import annotator.models.ranking
-import annotator.models.rater
 import annotator.models.rubric
 import annotator.models.scores
-import annotator.models.token
+import annotator.models.user
 from annotator.db import triggers
 from annotator.projects.preset_rubrics import add_rubrics
 
@@ -112,7 +109,7 @@ class Migration(migrations.Migration):
             name='Project',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('slug', models.SlugField(help_text="Used in the project's URLs. Links to the old addresses stop working.", unique=True, validators=[annotator.models.address_names.require_addressable], verbose_name='Name in addresses')),
+                ('slug', models.SlugField(help_text="Used in the project's URLs. Links to the old addresses stop working.", unique=True, validators=[annotator.models.account_names.require_addressable], verbose_name='Name in addresses')),
                 ('name', models.CharField(max_length=120, verbose_name='Name')),
                 ('description', models.TextField(blank=True, help_text='What the ratings are for. Everybody in the project sees it.', verbose_name='Purpose')),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
@@ -139,7 +136,7 @@ class Migration(migrations.Migration):
                 ('ask_feedback', models.BooleanField(db_default=False, default=False, help_text='A text on what is good and bad about it. It is required.', verbose_name='Ask for written feedback on each response')),
                 ('ask_edit', models.BooleanField(db_default=False, default=False, help_text='Nobody has to. A manager can have the edits rated as responses.', verbose_name='Offer to write a better version of a response')),
                 ('ask_language', models.BooleanField(db_default=False, default=False, help_text='The language that the task is in, besides the one it may have come with.', verbose_name='Ask for the language')),
-                ('domains', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=40), blank=True, db_default=[], default=list, help_text='Such as General, STEM, Code. Without any, the domain is not asked for.', size=None, validators=[annotator.models.domains.names_of_domains], verbose_name='Domains to choose from')),
+                ('domains', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=40), blank=True, db_default=[], default=list, help_text='Such as General, STEM, Code. Without any, the domain is not asked for.', size=None, validators=[annotator.models.rubric.names_of_domains], verbose_name='Domains to choose from')),
                 ('qualification_required', models.BooleanField(default=False, help_text='Annotators must pass a test of gold tasks before their first task.', verbose_name='Annotators must pass a test first')),
                 ('qualification_threshold', models.FloatField(default=0.5, help_text='Mean weighted kappa with the experts that is needed to pass the test.', validators=[django.core.validators.MinValueValidator(-1), django.core.validators.MaxValueValidator(1)], verbose_name='Kappa that passes the test')),
                 ('qualification_tries', models.PositiveSmallIntegerField(default=3, help_text='How often the test may be taken.', validators=[django.core.validators.MinValueValidator(1)], verbose_name='Test attempts')),
@@ -261,7 +258,7 @@ class Migration(migrations.Migration):
                 ('is_active', models.BooleanField(default=True, help_text='Designates whether this user should be treated as active. Unselect this instead of deleting accounts.', verbose_name='active')),
                 ('date_joined', models.DateTimeField(default=django.utils.timezone.now, verbose_name='date joined')),
                 ('staff_by_role', models.BooleanField(default=False, editable=False)),
-                ('username', models.CharField(help_text='at most 150 letters, digits and @ . + - _', max_length=150, unique=True, validators=[django.contrib.auth.validators.UnicodeUsernameValidator(), annotator.models.address_names.require_addressable, annotator.models.account_names.require_unmistakable])),
+                ('username', models.CharField(help_text='at most 150 letters, digits and @ . + - _', max_length=150, unique=True, validators=[django.contrib.auth.validators.UnicodeUsernameValidator(), annotator.models.account_names.require_addressable, annotator.models.account_names.require_unmistakable])),
                 ('layout', models.CharField(choices=[('below', 'Below'), ('beside', 'Beside')], default='beside', max_length=10)),
                 ('keys', models.JSONField(blank=True, default=dict, help_text='own keys of the rating page: {action: key}')),
                 ('must_change_password', models.BooleanField(default=False, help_text='somebody else chose the password; the pages ask for another one first')),
@@ -725,7 +722,7 @@ class Migration(migrations.Migration):
             name='Pseudonym',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(default=annotator.models.rater.new_pseudonym, max_length=32)),
+                ('name', models.CharField(default=annotator.models.member.new_pseudonym, max_length=32)),
                 ('project', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='pseudonyms', to='annotator.project')),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='pseudonyms', to=settings.AUTH_USER_MODEL)),
             ],
@@ -1008,7 +1005,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(primary_key=True, serialize=False)),
                 ('digest', models.CharField(max_length=128, unique=True)),
                 ('name', models.CharField(blank=True, help_text="What it is for, in its owner's words.", max_length=80, verbose_name='name')),
-                ('scopes', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=20), default=annotator.models.token.every_scope, size=None, verbose_name='scopes')),
+                ('scopes', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=20), default=annotator.models.user.every_scope, size=None, verbose_name='scopes')),
                 ('last_used_at', models.DateTimeField(editable=False, help_text='Accurate to the hour.', null=True, verbose_name='last used at')),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='auth_token_set', to=settings.AUTH_USER_MODEL)),
             ],
@@ -1114,7 +1111,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='annotation',
-            constraint=models.CheckConstraint(condition=models.Q(('ranking__isnull', True), annotator.models.ranking._EveryTier(models.F('ranking')), _connector='OR'), name='ranking_is_tiers_of_ids'),
+            constraint=models.CheckConstraint(condition=models.Q(('ranking__isnull', True), annotator.models.scores._EveryTier(models.F('ranking')), _connector='OR'), name='ranking_is_tiers_of_ids'),
         ),
         migrations.AddConstraint(
             model_name='annotation',
@@ -1231,7 +1228,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='adjudication',
-            constraint=models.CheckConstraint(condition=models.Q(('ranking__isnull', True), annotator.models.ranking._EveryTier(models.F('ranking')), _connector='OR'), name='settled_ranking_is_tiers_of_ids'),
+            constraint=models.CheckConstraint(condition=models.Q(('ranking__isnull', True), annotator.models.scores._EveryTier(models.F('ranking')), _connector='OR'), name='settled_ranking_is_tiers_of_ids'),
         ),
         migrations.AddConstraint(
             model_name='adjudication',

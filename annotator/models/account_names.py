@@ -12,6 +12,16 @@ from django.utils.translation import gettext as _
 
 from annotator.db import locks
 
+ADDRESSABLE = "^[^-._@+]"
+"""The same for the database: a regular expression for letters would depend on its locale, one for the rest does not."""
+
+
+def require_addressable(name: str) -> None:
+    """Raises ValidationError unless the name begins with a letter or a digit."""
+    if not name[:1].isalnum():
+        raise ValidationError(_("Begin the name with a letter or a digit."))
+
+
 RESERVED = ("imported", "simulated-")
 """The names of raters that came with a file, or that the demo makes up, begin with one of these."""
 
@@ -36,7 +46,10 @@ def require_unmistakable(name: str) -> None:
         raise ValidationError(
             _("Write the name in ordinary letters. Some of its characters are variants of other characters.")
         )
-    if len(_scripts(name)) > 1:
+    # A letter's Unicode name begins with its script, such as LATIN or CYRILLIC; those that Chinese, Japanese and Korean
+    # mix count as one.
+    scripts = {unicodedata.name(letter, "?").split(maxsplit=1)[0] for letter in name if letter.isalpha()}
+    if len(scripts - _EASTERN) + bool(scripts & _EASTERN) > 1:
         raise ValidationError(_("Write the name in letters of one script. This one mixes several."))
     for beginning in RESERVED:
         if any(drawn.startswith(beginning) for drawn in _drawn(name)):
@@ -62,10 +75,3 @@ def _drawn(name: str) -> tuple[str, str]:
 def _joined(name: str) -> str:
     # Set closely, rn looks like m and vv like w.
     return name.casefold().replace("rn", "m").replace("vv", "w")
-
-
-def _scripts(name: str) -> set[str]:
-    """Returns the scripts of the name's letters; those that Chinese, Japanese and Korean mix count as one."""
-    # A letter's Unicode name begins with its script, such as LATIN or CYRILLIC.
-    words = {unicodedata.name(letter, "?").split(maxsplit=1)[0] for letter in name if letter.isalpha()}
-    return {"EASTERN" if word in _EASTERN else word for word in words}

@@ -11,9 +11,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from annotator.models.domains import LONGEST_DOMAIN
-from annotator.models.ranking import tiers_of_ids
-from annotator.models.scores import ranges, whole_cells, whole_scores
+from annotator.models.rubric import LONGEST_DOMAIN
+from annotator.models.scores import ranges, tiers_of_ids, whole_cells, whole_scores
 
 NEITHER_VALID = -100
 TIE = 0

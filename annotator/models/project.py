@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from django.apps import apps
@@ -18,18 +16,15 @@ from django.utils.module_loading import import_string
 from django.utils.translation import gettext_lazy as _
 
 from annotator.limits import MOST_ANNOTATORS
-from annotator.models.address_names import require_addressable
-from annotator.models.domains import LONGEST_DOMAIN, names_of_domains
-from annotator.models.rubric import RUBRIC_SECONDS, Attribute, Rubric, attributes_by_version
+from annotator.models.account_names import require_addressable
+from annotator.models.rubric import LONGEST_DOMAIN, RatedByRubric, Rubric, names_of_domains
 from annotator.models.scores import HIGHEST_SCORE
 from annotator.refusals import Refusal
 
 if TYPE_CHECKING:
-    from annotator.models.figures import Progress
+    from annotator.models.agreement import Progress
     from annotator.models.user import User
 
-
-"""The most annotators that one task may ask for."""
 WIDEST = HIGHEST_SCORE
 """The widest spread: that between the lowest and the highest level of the longest scale."""
 
@@ -86,7 +81,7 @@ class ProjectQuerySet(models.QuerySet["Project"]):
         )
 
 
-class Project(models.Model):
+class Project(RatedByRubric, models.Model):
     """A body of tasks, the protocol they are rated by, and the policy their reward model is retrained by.
 
     The protocol's defaults are HelpSteer2's (arXiv 2406.08673, section 2.1).
@@ -374,53 +369,6 @@ class Project(models.Model):
 
     def __str__(self) -> str:
         return self.name
-
-    def attributes_for(self, scope: str = "response") -> list[Attribute]:
-        """Returns the attributes in the rubric's order, read at most RUBRIC_SECONDS ago."""
-        in_force = next(iter(self.versions_of_attributes().values()), ())
-        return [attribute for attribute in in_force if attribute.scope == scope]
-
-    def versions_of_attributes(self) -> Mapping[int, Sequence[Attribute]]:
-        """Returns the attributes of each version of the rubric that the project has had, the one in force first."""
-        return attributes_by_version(self.pk or 0, self.rubric_id, int(monotonic() // RUBRIC_SECONDS))
-
-    def attributes_ever(self, scope: str = "response", *, versions: Collection[int] = ()) -> list[Attribute]:
-        """Returns the attributes of all versions, or of some: those of the newest first, each in its newest wording."""
-        ever: dict[str, Attribute] = {}
-        for version, attributes in self.versions_of_attributes().items():
-            if not versions or version in versions:
-                for one in attributes:
-                    if one.scope == scope:
-                        ever.setdefault(one.key, one)
-        return list(ever.values())
-
-    def aspects(self) -> list[Attribute]:
-        """Returns the attributes of segments, in the rubric's order; none where whole responses alone are rated."""
-        return self.attributes_for(Attribute.Scope.SEGMENT)
-
-    def every_attribute(self) -> list[Attribute]:
-        """Returns the attributes of responses, then those of segments."""
-        return [*self.attributes_for(), *self.aspects()]
-
-    def attribute_keys(self) -> list[str]:
-        return [attribute.key for attribute in self.attributes_for()]
-
-    def scales(self) -> dict[str, int]:
-        """Returns the number of levels of each attribute by its key, in the rubric's order."""
-        return {attribute.key: len(attribute.levels) for attribute in self.attributes_for()}
-
-    def scales_ever(self) -> dict[str, int]:
-        """Returns the number of levels of each attribute of any version, those of segments last, by its key."""
-        attributes = (one for scope in Attribute.Scope for one in self.attributes_ever(scope))
-        return {attribute.key: len(attribute.levels) for attribute in attributes}
-
-    def most_levels(self) -> int:
-        """Returns the number of levels of the longest scale, which is also the last digit that rates."""
-        return max((len(attribute.levels) for attribute in self.every_attribute()), default=0)
-
-    def has_boxes(self) -> bool:
-        """Returns whether annotators can tick boxes under a scale."""
-        return any(attribute.checks for attribute in self.attributes_for())
 
     def current_guideline(self) -> Guideline | None:
         return self.guidelines.order_by("-version").first()

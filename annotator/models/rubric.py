@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
+from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from django.core.exceptions import ValidationError
 from django.db import models
-from django.db.models import Func, Q
+from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from annotator.limits import FEWEST_LEVELS, MOST_LEVELS
+from annotator.models.scores import JsonCondition
 
 if TYPE_CHECKING:
     from annotator.models.user import User
 
 RUBRIC_SECONDS = 30
+LONGEST_DOMAIN = 40
+MOST_DOMAINS = 12
+FEWEST_DOMAINS = 2
+
+
+def names_of_domains(domains: Sequence[str]) -> None:
+    """Raises ValidationError for domains that nobody could choose from: a single one, too many, or two of one name."""
+    if not domains:
+        return
+    if not FEWEST_DOMAINS <= len(domains) <= MOST_DOMAINS:
+        text = gettext("Write %(fewest)d to %(most)d domains, or none.")
+        raise ValidationError(text % {"fewest": FEWEST_DOMAINS, "most": MOST_DOMAINS})
+    if any(domain != domain.strip() or not domain.isprintable() for domain in domains):
+        raise ValidationError(gettext("A domain must be a text of one line without space around it."))
+    if len({domain.casefold() for domain in domains}) != len(domains):
+        raise ValidationError(gettext("Two domains have the same name."))
 
 
 class RubricQuerySet(models.QuerySet["Rubric"]):
@@ -72,17 +91,14 @@ class Rubric(models.Model):
         return gettext(text) if text and self.is_shipped else text
 
 
-class _HowMany(Func):
+class _HowMany(JsonCondition):
     """The SQL condition that a column holds a JSON list of 2 to 7 values."""
 
-    output_field = models.BooleanField()
-    conditional = True
-
-    def as_sql(self, compiler: Any, connection: Any, *args: Any, **extra: Any) -> tuple[str, Any]:
-        sql, params = compiler.compile(self.source_expressions[0])
-        # CASE, as AND would not keep PostgreSQL from asking for the length of what is no list.
-        length = f"jsonb_array_length({sql}) BETWEEN {FEWEST_LEVELS} AND {MOST_LEVELS}"
-        return f"(CASE jsonb_typeof({sql}) WHEN 'array' THEN {length} ELSE false END)", params
+    # CASE, as AND would not keep PostgreSQL from asking for the length of what is no list.
+    sql = (
+        "(CASE jsonb_typeof({column}) WHEN 'array' "
+        f"THEN jsonb_array_length({{column}}) BETWEEN {FEWEST_LEVELS} AND {MOST_LEVELS} ELSE false END)"
+    )
 
 
 class Attribute(models.Model):
@@ -156,3 +172,57 @@ def attributes_by_version(project_id: int, rubric_id: int, moment: int) -> Mappi
         versions[rubric.version] = tuple(attributes[rubric.pk])
         rubric = rubrics.get(rubric.previous_id or 0)
     return MappingProxyType(versions)
+
+
+class RatedByRubric:
+    """What a project is rated by: the attributes of its rubric, as they are now and as they have been."""
+
+    pk: Any
+    rubric_id: int
+
+    def attributes_for(self, scope: str = "response") -> list[Attribute]:
+        """Returns the attributes in the rubric's order, read at most RUBRIC_SECONDS ago."""
+        in_force = next(iter(self.versions_of_attributes().values()), ())
+        return [attribute for attribute in in_force if attribute.scope == scope]
+
+    def versions_of_attributes(self) -> Mapping[int, Sequence[Attribute]]:
+        """Returns the attributes of each version of the rubric that the project has had, the one in force first."""
+        return attributes_by_version(self.pk or 0, self.rubric_id, int(monotonic() // RUBRIC_SECONDS))
+
+    def attributes_ever(self, scope: str = "response", *, versions: Collection[int] = ()) -> list[Attribute]:
+        """Returns the attributes of all versions, or of some: those of the newest first, each in its newest wording."""
+        ever: dict[str, Attribute] = {}
+        for version, attributes in self.versions_of_attributes().items():
+            if not versions or version in versions:
+                for one in attributes:
+                    if one.scope == scope:
+                        ever.setdefault(one.key, one)
+        return list(ever.values())
+
+    def aspects(self) -> list[Attribute]:
+        """Returns the attributes of segments, in the rubric's order; none where whole responses alone are rated."""
+        return self.attributes_for(Attribute.Scope.SEGMENT)
+
+    def every_attribute(self) -> list[Attribute]:
+        """Returns the attributes of responses, then those of segments."""
+        return [*self.attributes_for(), *self.aspects()]
+
+    def attribute_keys(self) -> list[str]:
+        return [attribute.key for attribute in self.attributes_for()]
+
+    def scales(self) -> dict[str, int]:
+        """Returns the number of levels of each attribute by its key, in the rubric's order."""
+        return {attribute.key: len(attribute.levels) for attribute in self.attributes_for()}
+
+    def scales_ever(self) -> dict[str, int]:
+        """Returns the number of levels of each attribute of any version, those of segments last, by its key."""
+        attributes = (one for scope in Attribute.Scope for one in self.attributes_ever(scope))
+        return {attribute.key: len(attribute.levels) for attribute in attributes}
+
+    def most_levels(self) -> int:
+        """Returns the number of levels of the longest scale, which is also the last digit that rates."""
+        return max((len(attribute.levels) for attribute in self.every_attribute()), default=0)
+
+    def has_boxes(self) -> bool:
+        """Returns whether annotators can tick boxes under a scale."""
+        return any(attribute.checks for attribute in self.attributes_for())

@@ -1,4 +1,4 @@
-"""CHECK constraints on scores: a JSON object whose values are integers, or means of them, on the longest scale.
+"""CHECK constraints on the JSON of scores and rankings: scores are integers, or means of them, on the longest scale.
 
 Scores of segments are lists [segments][aspects], with null where an aspect does not apply.
 
@@ -27,17 +27,23 @@ _BAD_CELL = (
 _CELL_OUT_OF_RANGE = f'strict $[*][*] ? (@.type() != "null" && (@.type() != "number" || @ < 0 || @ > {HIGHEST_SCORE}))'
 
 
-class _EveryValue(Func):
-    """The SQL condition that a column holds a JSON object and the path finds no bad value in it."""
+class JsonCondition(Func):
+    """A condition on the JSON of a column, by the class's SQL."""
 
     output_field = models.BooleanField()
     conditional = True
+    sql = ""
 
     def as_sql(self, compiler: Any, connection: Any, *args: Any, **extra: Any) -> tuple[str, Any]:
-        sql, params = compiler.compile(self.source_expressions[0])
-        path = self.extra["path"]
-        # The text of a column reference may stand twice, because it carries no parameters.
-        return f"(jsonb_typeof({sql}) = 'object' AND NOT jsonb_path_exists({sql}, '{path}'))", params
+        column, params = compiler.compile(self.source_expressions[0])
+        # The text of a column reference may stand several times, because it carries no parameters.
+        return self.sql.format(column=column, **self.extra), params
+
+
+class _EveryValue(JsonCondition):
+    """The SQL condition that a column holds a JSON object and the path finds no bad value in it."""
+
+    sql = "(jsonb_typeof({column}) = 'object' AND NOT jsonb_path_exists({column}, '{path}'))"
 
 
 def whole_scores(field: str) -> _EveryValue:
@@ -50,18 +56,17 @@ def within_scale(field: str) -> _EveryValue:
     return _EveryValue(models.F(field), path=_OUT_OF_RANGE)
 
 
-class _EveryCell(Func):
+# CASE, as a strict path fails on what is no list, and AND would not keep PostgreSQL from following it.
+_LISTS = (
+    "({column} IS NULL OR CASE WHEN jsonb_typeof({column}) = 'array' AND NOT jsonb_path_exists({column}, '%s') "
+    "THEN NOT jsonb_path_exists({column}, '%s') ELSE false END)"
+)
+
+
+class _EveryCell(JsonCondition):
     """The SQL condition that a column is NULL or a JSON list of lists in which the path finds no bad value."""
 
-    output_field = models.BooleanField()
-    conditional = True
-
-    def as_sql(self, compiler: Any, connection: Any, *args: Any, **extra: Any) -> tuple[str, Any]:
-        sql, params = compiler.compile(self.source_expressions[0])
-        # CASE, as a strict path fails on what is no list, and AND would not keep PostgreSQL from following it.
-        lists = f"jsonb_typeof({sql}) = 'array' AND NOT jsonb_path_exists({sql}, '{_NO_LIST}')"
-        cells = f"NOT jsonb_path_exists({sql}, '{self.extra['path']}')"
-        return f"({sql} IS NULL OR CASE WHEN {lists} THEN {cells} ELSE false END)", params
+    sql = _LISTS % (_NO_LIST, "{path}")
 
 
 def whole_cells(field: str) -> _EveryCell:
@@ -74,17 +79,10 @@ def cells_within_scale(field: str) -> _EveryCell:
     return _EveryCell(models.F(field), path=_CELL_OUT_OF_RANGE)
 
 
-class _Ranges(Func):
+class _Ranges(JsonCondition):
     """The SQL condition that a column is NULL or a JSON list of pairs of whole numbers from 0."""
 
-    output_field = models.BooleanField()
-    conditional = True
-
-    def as_sql(self, compiler: Any, connection: Any, *args: Any, **extra: Any) -> tuple[str, Any]:
-        sql, params = compiler.compile(self.source_expressions[0])
-        lists = f"jsonb_typeof({sql}) = 'array' AND NOT jsonb_path_exists({sql}, '{_NO_LIST}')"
-        pairs = f"NOT jsonb_path_exists({sql}, '{_BAD_PAIR}')"
-        return f"({sql} IS NULL OR CASE WHEN {lists} THEN {pairs} ELSE false END)", params
+    sql = _LISTS % (_NO_LIST, _BAD_PAIR)
 
 
 def ranges(field: str) -> _Ranges:
@@ -93,3 +91,25 @@ def ranges(field: str) -> _Ranges:
     A constraint cannot read the text, so it does not know where it ends; segmenting.partition checks that.
     """
     return _Ranges(models.F(field))
+
+
+FEWEST_RANKED = 3
+"""The fewest responses that are ranked: two are compared by a preference, which has a strength."""
+_BAD_TIER = (
+    'strict $[*] ? (@.type() != "array" || @.size() < 1'
+    ' || exists(@[*] ? (@.type() != "number" || @ < 1 || @ != @.floor())))'
+)
+
+
+class _EveryTier(JsonCondition):
+    """The SQL condition that a column holds a JSON array and no element of it is a bad tier."""
+
+    sql = f"(jsonb_typeof({{column}}) = 'array' AND NOT jsonb_path_exists({{column}}, '{_BAD_TIER}'))"
+
+
+def tiers_of_ids(field: str) -> models.Q:
+    """Returns the condition that a field is null, or a list of non-empty lists of whole numbers from 1.
+
+    A trigger checks that a ranking names each response once.
+    """
+    return models.Q(**{f"{field}__isnull": True}) | models.Q(_EveryTier(models.F(field)))

@@ -1,8 +1,13 @@
-"""Tasks and their responses."""
+"""Tasks and their responses, and the words by which tasks are found (annotator/search/words.py)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.apps import apps
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVectorField
 from django.db import models
 from django.db.models import ExpressionWrapper, F, Q
 from django.db.models.functions import Cast, Floor, Random
@@ -24,6 +29,11 @@ class TaskQuerySet(models.QuerySet["Task"]):
     def gold_for(self, use: str) -> TaskQuerySet:
         """Returns gold tasks of one use, in the order of their import."""
         return self.filter(state=Task.State.GOLD, gold__use=use).order_by("pk")
+
+    def locked(self, numbers: Sequence[int]) -> list[Task]:
+        """Locks these tasks and reads them without their long texts, in the order in which every stage locks tasks."""
+        tasks = self.filter(pk__in=numbers).order_by("pk").defer("conversation", "metadata")
+        return list(tasks.select_for_update())
 
     def unscanned(self) -> TaskQuerySet:
         """Returns tasks in which nobody has looked for personal information yet."""
@@ -235,3 +245,28 @@ class Response(models.Model):
     def public_id(self) -> int:
         """The number by which the response is known outside."""
         return response_number(self.pk)
+
+
+class TaskWords(models.Model):
+    """The words of one task's texts. `facets` are what else it is found by: "project 7", "model gpt", "language de".
+
+    The row is deleted with its task, and at once when somebody changes a text, by triggers.
+    """
+
+    # Without a constraint, so that deleting a task does not fail because its words are being written.
+    task = models.OneToOneField(
+        "annotator.Task", on_delete=models.DO_NOTHING, db_constraint=False, primary_key=True, related_name="words"
+    )
+    facets = ArrayField(models.TextField())
+    words = SearchVectorField()
+
+    class Meta:
+        indexes = [GinIndex(fields=["facets", "words"], name="task_by_words")]
+
+
+class StaleWords(models.Model):
+    """A new task, or one whose texts have changed: its words are still to be taken. There is a row for each change."""
+
+    task = models.ForeignKey(
+        "annotator.Task", on_delete=models.DO_NOTHING, db_constraint=False, db_index=False, related_name="+"
+    )

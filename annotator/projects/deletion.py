@@ -4,7 +4,6 @@ The row is the truth: once `deleted_at` is set, nobody can reach the project. Th
 portions; a deletion that was interrupted is found again.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -17,12 +16,12 @@ from annotator.background import failures, messages
 from annotator.db import locks
 from annotator.db.retries import in_transaction
 from annotator.models import Project, Tally, Task
-from annotator.projects.staff import follow_roles
+from annotator.projects.members import follow_roles
 from annotator.refusals import Refusal
 from annotator.web.numbers import number
 
 AT_ONCE = 200
-AT_THE_DOOR = 1000
+SYNC_LIMIT = 1000
 """The most tasks that the caller waits for; more are left to the light worker."""
 
 
@@ -71,7 +70,7 @@ def delete(project: Project, *, confirm: str, now: datetime) -> bool:
         text = _("This deletes %(contents)s permanently. To confirm, give the project's slug, %(slug)s.")
         raise NotConfirmed(text % {"contents": would_go, "slug": project.slug})
     _mark(project, would_go, now=now)
-    if would_go.tasks <= AT_THE_DOOR:
+    if would_go.tasks <= SYNC_LIMIT:
         finish(project.pk)
         return True
     messages.send_on_commit("annotator.tasks.finish_deletion", [project.pk])
@@ -102,7 +101,9 @@ def finish(project_id: int) -> int:
         project = Project.objects.filter(pk=project_id, deleted_at__isnull=False).first() if is_alone else None
         if project is None:
             return 0
-        deleted = sum(_delete_some(numbers) for numbers in _portions(project))
+        deleted, tasks = 0, Task.objects.filter(project=project).order_by("pk").values_list("pk", flat=True)
+        while numbers := list(tasks[:AT_ONCE]):
+            deleted += _delete_some(numbers)
         _delete_rest(project)
         return deleted
 
@@ -113,16 +114,10 @@ def finish_all() -> int:
     return failures.each_project("finish_deletions", unfinished, lambda project: finish(project.pk))
 
 
-def _portions(project: Project) -> Iterator[list[int]]:
-    tasks = Task.objects.filter(project=project).order_by("pk").values_list("pk", flat=True)
-    while numbers := list(tasks[:AT_ONCE]):
-        yield numbers
-
-
 @in_transaction
 def _delete_some(numbers: list[int]) -> int:
-    # In the order of their ids, in which every other stage locks tasks: DELETE alone would lock them in any order.
-    list(Task.objects.filter(pk__in=numbers).order_by("pk").select_for_update().values_list("pk"))
+    # DELETE alone would lock them in any order.
+    Task.objects.locked(numbers)
     Task.objects.filter(pk__in=numbers).delete()
     return len(numbers)
 

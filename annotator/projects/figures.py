@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from django.conf import settings
 from django.db import connection
-from django.db.models import Count, Sum, prefetch_related_objects
+from django.db.models import Count, Sum
 from django.utils.timezone import localdate
 
 from annotator.agreement import reports
 from annotator.background import messages
 from annotator.db.statements import Statement
 from annotator.models import Import, Project, ProjectFigures, Tally, Task
-from annotator.models.figures import Progress
+from annotator.models.agreement import Progress
 from annotator.models.in_force import LABEL_IN_FORCE
 
 RECOUNT_INLINE_BELOW = 10_000
@@ -90,17 +90,13 @@ def figures(project: Project, *, now: datetime) -> Figures | None:
     row = ProjectFigures.objects.filter(project=project).first()
     if row and row.as_of and row.as_of > now - timedelta(seconds=1):
         return _read(row.figures, as_of=row.as_of)
-    if _is_small(project):
+    rated = Tally.objects.filter(project=project).aggregate(n=Sum("done"))["n"] or 0
+    imported = Import.objects.filter(project=project).aggregate(n=Sum("created"))["n"] or 0
+    if rated + imported < RECOUNT_INLINE_BELOW:
         return refresh(project, now=now)
     if row is None or _is_old(row, now=now):
         _ask_for([project.pk], now=now)
     return _read(row.figures, as_of=row.as_of) if row and row.as_of else None
-
-
-def _is_small(project: Project) -> bool:
-    rated = Tally.objects.filter(project=project).aggregate(n=Sum("done"))["n"] or 0
-    imported = Import.objects.filter(project=project).aggregate(n=Sum("created"))["n"] or 0
-    return bool(rated + imported < RECOUNT_INLINE_BELOW)
 
 
 def _is_old(row: ProjectFigures, *, now: datetime) -> bool:
@@ -114,8 +110,7 @@ def progress(projects: Iterable[Project], *, now: datetime) -> dict[int, Progres
     Of large projects these are the figures' counts; the light worker is asked to renew old ones.
     """
     by_number = {project.pk: project for project in projects}
-    prefetch_related_objects(list(by_number.values()), "figures")  # asks for none that the caller has read already
-    kept = {number: project.figures for number, project in by_number.items() if hasattr(project, "figures")}
+    kept = {row.project_id: row for row in ProjectFigures.objects.filter(project__in=by_number)}
     counted = {number: Progress(row.as_of, **_work(row.figures["states"])) for number, row in kept.items() if row.as_of}
     known = {number: one for number, one in counted.items() if one.total >= RECOUNT_INLINE_BELOW}
     wanted = [number for number in known if _is_old(kept[number], now=now)]
@@ -251,7 +246,7 @@ def _counted(project: Project, *, now: datetime) -> dict[str, Any]:
 
 def _of_labels(project: Project, scores: Sequence[Any]) -> dict[str, Any]:
     """Returns the distribution of each attribute's labels, and how the attributes go together."""
-    rows = [_parsed(one) for one in scores]
+    rows = [json.loads(one) if isinstance(one, str | bytes) else one for one in scores]
     attributes = project.attributes_for()
     table = np.array(
         [[row.get(attribute.key, np.nan) for attribute in attributes] for row in rows], dtype=float
@@ -267,10 +262,6 @@ def _of_labels(project: Project, scores: Sequence[Any]) -> dict[str, Any]:
         for row, one in enumerate(attributes)
     }
     return {"levels": levels, "correlations": correlations, "labels": len(rows)}
-
-
-def _parsed(value: Any) -> Any:
-    return json.loads(value) if isinstance(value, str | bytes) else value
 
 
 def _pearson(one: Any, other: Any) -> float | None:

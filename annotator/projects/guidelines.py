@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 
 from annotator import audit
 from annotator.db.storable_text import check_written
-from annotator.models import Exclusion, Guideline, Membership, Project, Role
+from annotator.models import Attribute, Exclusion, Guideline, Membership, Project, Role
 from annotator.refusals import Refusal
 
 LONGEST_GUIDELINES = 200_000
@@ -152,7 +152,7 @@ MOST_COMPARED = 4_000
 
 
 @dataclass(frozen=True)
-class Line:
+class DiffLine:
     """A line of a difference: added, removed, the same in both, or a gap that stands for equal lines."""
 
     kind: Literal["added", "removed", "same", "gap"]
@@ -160,7 +160,7 @@ class Line:
     hidden: int = 0
 
 
-def difference(before: str, after: str) -> list[Line] | None:
+def difference(before: str, after: str) -> list[DiffLine] | None:
     """Compares two texts line by line, with a few equal lines around each change; None: they are too long for it."""
     old, new = before.splitlines(), after.splitlines()
     if len(old) + len(new) > MOST_COMPARED:
@@ -168,18 +168,18 @@ def difference(before: str, after: str) -> list[Line] | None:
     return list(_folded(list(_lines(old, new))))
 
 
-def _lines(old: Sequence[str], new: Sequence[str]) -> Iterator[Line]:
+def _lines(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffLine]:
     # In long texts, lines that come often are no places to begin a match: with them some texts take minutes.
     is_long = max(len(old), len(new)) > EXACT
     for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=is_long).get_opcodes():
         if kind == "equal":
-            yield from (Line("same", text) for text in old[a:b])
+            yield from (DiffLine("same", text) for text in old[a:b])
         else:
-            yield from (Line("removed", text) for text in old[a:b])
-            yield from (Line("added", text) for text in new[c:d])
+            yield from (DiffLine("removed", text) for text in old[a:b])
+            yield from (DiffLine("added", text) for text in new[c:d])
 
 
-def _folded(lines: Sequence[Line]) -> Iterator[Line]:
+def _folded(lines: Sequence[DiffLine]) -> Iterator[DiffLine]:
     """Puts a gap in the place of equal lines that are far from any change."""
     changed = [place for place, line in enumerate(lines) if line.kind != "same"]
     near = {place + step for place in changed for step in range(-CONTEXT, CONTEXT + 1)}
@@ -189,8 +189,58 @@ def _folded(lines: Sequence[Line]) -> Iterator[Line]:
             hidden += 1
             continue
         if hidden:
-            yield Line("gap", hidden=hidden)
+            yield DiffLine("gap", hidden=hidden)
             hidden = 0
         yield line
     if hidden and changed:
-        yield Line("gap", hidden=hidden)
+        yield DiffLine("gap", hidden=hidden)
+
+
+# A text to start from, with the scales of the project's rubric -------------------------------------------
+
+
+def template_for(project: Project) -> str:
+    """Returns markdown with a part for each question that annotators ask, in the reader's language."""
+    return "\n".join(_template_lines(project)) + "\n"
+
+
+def _template_lines(project: Project) -> Iterator[str]:
+    yield from _heading(1, _("Guidelines for %(project)s") % {"project": " ".join(project.name.split())})
+    yield _("*Replace the sentences in italics with your own, and delete what you do not need.*")
+    yield from _heading(2, _("What you do"))
+    yield _(
+        "You read a conversation and the responses to its last message, and rate each response on the scales below. "
+        "Rate what is written, not what you would have liked to read."
+    )
+    yield ""
+    yield _("*Say who asks these questions, and what the ratings are for.*")
+    yield from _heading(2, _("Before you rate"))
+    yield "- " + _("Read the whole conversation, then each response to its end.")
+    yield "- " + _("Check facts that you are not sure of. Spend up to ten minutes on it.")
+    yield "- " + _("Skip a task that you cannot judge, and say why.")
+    yield "- " + _("Report content that is unsafe or contains personal information.")
+    yield from _heading(2, _("The scales"))
+    for attribute in project.every_attribute():
+        yield from _scale(attribute)
+    yield from _heading(2, _("Difficult cases"))
+    yield _("*Give two or three examples that people rated differently, with the rating that you want and the reason.*")
+    yield from _heading(2, _("Questions"))
+    yield _("*Say whom to ask, and how quickly they answer.*")
+
+
+def _heading(depth: int, text: str) -> Iterator[str]:
+    if depth > 1:
+        yield ""
+    yield f"{'#' * depth} {text}"
+    yield ""
+
+
+def _scale(attribute: Attribute) -> Iterator[str]:
+    yield from _heading(3, attribute.shown_name)
+    if attribute.description:
+        yield attribute.shown_description
+        yield ""
+    for number, text in enumerate(attribute.shown_levels, 1):
+        yield f"{number}. {text}"
+    yield ""
+    yield _("*Add what distinguishes two neighbouring levels.*")

@@ -17,7 +17,7 @@ from django.utils.translation import ngettext
 from annotator.exporting.spreadsheets import csv_lines, text_of_cell
 from annotator.models import Invitation, Project, Role, User
 from annotator.projects import invitations
-from annotator.projects.invitations import DAYS, LONGEST_NAME, Wish
+from annotator.projects.invitations import DAYS, LONGEST_NAME, InvitationInput
 from annotator.refusals import Refusal
 from annotator.web.query_parameters import as_number
 
@@ -88,7 +88,10 @@ def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
     """Yields the lines that name somebody, with their numbers. Raises WrongLines for a text that is no such list."""
     if "\0" in text:
         raise WrongLines([LineError(1, _("This is not plain text. Save the table as CSV."))])
-    rows = csv.reader(text.removeprefix("\ufeff").splitlines(), delimiter=_separator(text))
+    # Spreadsheets write semicolons where the comma is in numbers.
+    first = text.split("\n", 1)[0]
+    separator = ";" if ";" in first and "," not in first else "," if "," in first or "\t" not in first else "\t"
+    rows = csv.reader(text.removeprefix("\ufeff").splitlines(), delimiter=separator)
     seen = 0
     try:
         for row in rows:
@@ -104,13 +107,7 @@ def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
         raise WrongLines([LineError(rows.line_num, str(unreadable))]) from unreadable
 
 
-def _separator(text: str) -> str:
-    # Spreadsheets write semicolons where the comma is in numbers.
-    first = text.split("\n", 1)[0]
-    return ";" if ";" in first and "," not in first else "," if "," in first or "\t" not in first else "\t"
-
-
-def _wish(cells: Sequence[str], *, days: int) -> Wish:
+def _wish(cells: Sequence[str], *, days: int) -> InvitationInput:
     name, role, languages, quota, *more = (*cells, "", "", "", "")[: max(len(cells), len(HEADER))]
     if any(more):
         raise invitations.UnusableInvitation(
@@ -123,7 +120,7 @@ def _wish(cells: Sequence[str], *, days: int) -> Wish:
     number = as_number(quota, most=invitations.LARGEST_QUOTA) if quota else None
     if quota and number is None:
         raise invitations.UnusableInvitation("quota", _("“%(quota)s” is not a whole number.") % {"quota": quota[:40]})
-    return Wish(
+    return InvitationInput(
         role=role.lower() or Role.ANNOTATOR.value,
         languages=languages.translate(_LANGUAGES_BETWEEN).split(),
         quota=number,

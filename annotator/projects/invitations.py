@@ -79,7 +79,7 @@ ENDED = {
 
 
 @dataclass(frozen=True)
-class Wish:
+class InvitationInput:
     """What an invitation is to be: for whom, in which role, with which limits, and how long it lasts."""
 
     role: str = Role.ANNOTATOR
@@ -92,7 +92,7 @@ class Wish:
 
 
 @transaction.atomic
-def invite(project: Project, wish: Wish, *, by: User, now: datetime) -> tuple[Invitation, str]:
+def invite(project: Project, wish: InvitationInput, *, by: User, now: datetime) -> tuple[Invitation, str]:
     """Makes an invitation; returns its row and the secret of its link, which is never shown again.
 
     Raises:
@@ -128,7 +128,7 @@ def invite(project: Project, wish: Wish, *, by: User, now: datetime) -> tuple[In
     return invitation, secret
 
 
-def _check(wish: Wish) -> None:
+def _check(wish: InvitationInput) -> None:
     if wish.role not in Role.values:
         text = _("There is no role “%(role)s”. Write %(known)s.")
         raise UnusableInvitation("role", text % {"role": wish.role[:40], "known": ", ".join(Role.values)})
@@ -152,11 +152,10 @@ def revoke(invitation: Invitation, *, now: datetime) -> None:
         audit.record("invitation.revoked", str(invitation), project=invitation.project, joined=invitation.taken)
 
 
-def newest_first(project: Project, *, before: int | None = None) -> QuerySet[Invitation]:
-    """Returns the project's invitations with who made them and who joined; `before` continues after a page."""
+def newest_first(project: Project) -> QuerySet[Invitation]:
+    """Returns the project's invitations with who made them and who joined."""
     rows = project.invitations.select_related("made_by").prefetch_related("uses__user", "made_by__memberships")
-    rows = rows.order_by("-pk")
-    return rows.filter(pk__lt=before) if before else rows
+    return rows.order_by("-pk")
 
 
 def state_of(invitation: Invitation, *, now: datetime) -> Invitation.State:
@@ -245,7 +244,12 @@ def _joined(secret: str, account: Callable[[], User], *, now: datetime) -> Membe
     project = invitation.project
     # First, as in `members.admit`, which locks the project before the account's name: no two can deadlock.
     members.one_change_at_a_time(project)
-    _take_place(invitation, now=now)
+    # Of two people who take the last place at once, the second finds none: the second UPDATE waits for the first one's
+    # row, and then looks at it anew.
+    free = Invitation.objects.filter(pk=invitation.pk, taken__lt=F("places"), revoked_at=None, expires_at__gt=now)
+    if not free.update(taken=F("taken") + 1):
+        invitation.refresh_from_db(fields=["taken", "revoked_at"])
+        raise InvitationEnded(str(ENDED[state_of(invitation, now=now)]))
     user = account()
     if Exclusion.objects.filter(project=project, annotator=user).exists():
         raise StillExcluded(_("You no longer rate in this project. Ask its manager why."))
@@ -265,12 +269,3 @@ def _joined(secret: str, account: Callable[[], User], *, now: datetime) -> Membe
     InvitationUse.objects.create(invitation=invitation, user=user, joined_at=now)
     audit.record("invitation.accepted", str(invitation), project=project, account=user.username, role=invitation.role)
     return member
-
-
-def _take_place(invitation: Invitation, *, now: datetime) -> None:
-    """Takes one of the link's places; of two people who take the last one at once, the second finds none."""
-    # Conditional: the second UPDATE waits for the first one's row, and then looks at it anew.
-    free = Invitation.objects.filter(pk=invitation.pk, taken__lt=F("places"), revoked_at=None, expires_at__gt=now)
-    if not free.update(taken=F("taken") + 1):
-        invitation.refresh_from_db(fields=["taken", "revoked_at"])
-        raise InvitationEnded(str(ENDED[state_of(invitation, now=now)]))

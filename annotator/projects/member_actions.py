@@ -13,7 +13,7 @@ from annotator.projects import members
 
 
 @dataclass(frozen=True)
-class Action:
+class MemberAction:
     """What is done, in words for the button and for the answer."""
 
     label: Promise
@@ -21,23 +21,23 @@ class Action:
     act: Callable[[Membership, datetime], None]
 
 
-ACTIONS: Mapping[str, Action] = {
-    "pause": Action(
+ACTIONS: Mapping[str, MemberAction] = {
+    "pause": MemberAction(
         _("Pause: give them no more tasks"),
         _("Paused. They are told when they ask for a task."),
         lambda member, now: gold_tasks.pause(member, reason=PauseReason.MANAGER, now=now),
     ),
-    "resume": Action(
+    "resume": MemberAction(
         _("Resume, and count gold tasks from now on"),
         _("They may rate again."),
         lambda member, now: gold_tasks.resume(member, now=now),
     ),
-    "another-try": Action(
+    "another-try": MemberAction(
         _("Allow one more try of the test"),
         _("Each of them has one more try."),
         lambda member, _now: members.give_another_try(member),
     ),
-    "qualify": Action(
+    "qualify": MemberAction(
         _("Qualify without the test"),
         _("Qualified."),
         lambda member, now: members.qualify(member, now=now),

@@ -16,7 +16,6 @@ from annotator import assignment, audit
 from annotator.db import locks
 from annotator.models import Assignment, Membership, Project, Role, Tally, User, account_names
 from annotator.projects.languages import code_of
-from annotator.projects.staff import follow_roles
 from annotator.refusals import Refusal
 from annotator.stale_edits import Seen, require_as_seen
 
@@ -115,7 +114,10 @@ def give_role(member: Membership, role: str, *, agreed: bool = False) -> None:
     one_change_at_a_time(member.project)
     member.refresh_from_db(fields=["role", "offered_role"])
     if role == Role.MANAGER and member.role != Role.MANAGER and not agreed:
-        _offer(member, role)
+        if member.offered_role != role:
+            member.offered_role = role
+            member.save(update_fields=["offered_role"])
+            audit.record("membership.offered", _named(member), project=member.project, role=role)
         return
     if role != Role.MANAGER:
         _require_another_manager(member)
@@ -126,13 +128,6 @@ def give_role(member: Membership, role: str, *, agreed: bool = False) -> None:
     if changed:
         audit.record("membership.changed", _named(member), project=member.project, changed=changed)
     follow_roles(member.user)
-
-
-def _offer(member: Membership, role: str) -> None:
-    if member.offered_role != role:
-        member.offered_role = role
-        member.save(update_fields=["offered_role"])
-        audit.record("membership.offered", _named(member), project=member.project, role=role)
 
 
 @transaction.atomic
@@ -346,3 +341,27 @@ def qualify(member: Membership, *, now: datetime) -> None:
     """Lets the member work without the test. Doing so twice is harmless."""
     if Membership.objects.filter(pk=member.pk, qualified_at__isnull=True).update(qualified_at=now):
         audit.record("membership.qualified", _named(member), project=member.project, by="a manager")
+
+
+def follow_roles(user: User) -> None:
+    """Makes the user staff if they manage a project, and takes that back if they no longer manage any.
+
+    Those who are staff for another reason (superusers, or because an administrator said so) stay staff.
+    """
+    # Locked before the roles are read: if two requests end the user's last two roles at once, the second one waits and
+    # finds none left.
+    locked = User.objects.select_for_update(no_key=True)
+    user.refresh_from_db(fields=["is_staff", "is_superuser", "staff_by_role"], from_queryset=locked)
+    manages = user.memberships.filter(role=Role.MANAGER).exists()
+    if manages and not user.is_staff:
+        _set(user, is_staff=True)
+    elif not manages and user.staff_by_role:
+        _set(user, is_staff=user.is_superuser)
+
+
+def _set(user: User, *, is_staff: bool) -> None:
+    if user.is_staff != is_staff:
+        audit.record("account.changed", f"account {user.username}", changed={"is_staff": [user.is_staff, is_staff]})
+    user.is_staff = is_staff
+    user.staff_by_role = is_staff and not user.is_superuser
+    user.save(update_fields=["is_staff", "staff_by_role"])

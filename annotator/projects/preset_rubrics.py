@@ -9,22 +9,38 @@ from typing import Any
 
 from django.utils.translation import gettext_noop as _
 
+from annotator.models import Attribute, Rubric
+
 
 @dataclass(frozen=True)
 class AttributeText:
+    """An attribute as somebody writes it: see models.Attribute."""
+
     key: str
     name: str
-    description: str
     levels: tuple[str, ...]
+    description: str = ""
     checks: tuple[tuple[str, str], ...] = ()
-    scope: str = "response"
+    scope: str = Attribute.Scope.RESPONSE
+    weight: float | None = None
+
+    @classmethod
+    def of(cls, row: Attribute) -> "AttributeText":
+        checks = tuple((key, text) for key, text in row.checks)
+        return cls(row.key, row.name, tuple(row.levels), row.description, checks, row.scope, row.weight)
 
 
 @dataclass(frozen=True)
 class RubricText:
+    """A rubric as somebody writes it, with its attributes in their order."""
+
     key: str
     name: str
     attributes: tuple[AttributeText, ...]
+
+    @classmethod
+    def of(cls, rubric: Rubric) -> "RubricText":
+        return cls(rubric.key, rubric.name, tuple(map(AttributeText.of, rubric.attributes.order_by("position"))))
 
 
 HELPSTEER2 = RubricText(
@@ -34,7 +50,6 @@ HELPSTEER2 = RubricText(
         AttributeText(
             "helpfulness",
             _("Helpfulness"),
-            _("The overall quality: how well the response does what was asked."),
             (
                 _("Not useful: it misses the point"),
                 _("Borderline: a small part is usable"),
@@ -42,11 +57,11 @@ HELPSTEER2 = RubricText(
                 _("Mostly helpful, with some room to improve"),
                 _("Extremely helpful: it fully matches the intent"),
             ),
+            _("The overall quality: how well the response does what was asked."),
         ),
         AttributeText(
             "correctness",
             _("Correctness"),
-            _("Are the facts right, and is everything needed there?"),
             (
                 _("All wrong, or the task was not attempted"),
                 _("Some correct parts, but mostly wrong or incomplete"),
@@ -54,6 +69,7 @@ HELPSTEER2 = RubricText(
                 _("Mostly accurate: small omissions, nothing misleading"),
                 _("All correct, with nothing needed missing"),
             ),
+            _("Are the facts right, and is everything needed there?"),
             checks=(
                 ("incorrect_information", _("Contains incorrect information")),
                 ("irrelevant_information", _("Contains irrelevant information")),
@@ -64,7 +80,6 @@ HELPSTEER2 = RubricText(
         AttributeText(
             "coherence",
             _("Coherence"),
-            _("Is it clear, and consistent with itself?"),
             (
                 _("Incomprehensible"),
                 _("Mostly hard to follow"),
@@ -72,6 +87,7 @@ HELPSTEER2 = RubricText(
                 _("One or two confusing places"),
                 _("Clear and self-consistent; it flows"),
             ),
+            _("Is it clear, and consistent with itself?"),
             checks=(
                 ("repetitions", _("Repeats itself")),
                 ("style_changes", _("Changes style")),
@@ -81,7 +97,6 @@ HELPSTEER2 = RubricText(
         AttributeText(
             "complexity",
             _("Complexity"),
-            _("The language needed to read it: a description, not a merit."),
             (
                 _("Basic: anyone could have written it, children too"),
                 _("Simple: elementary-school vocabulary"),
@@ -89,11 +104,11 @@ HELPSTEER2 = RubricText(
                 _("Advanced: the vocabulary of someone majoring in it"),
                 _("Expert vocabulary"),
             ),
+            _("The language needed to read it: a description, not a merit."),
         ),
         AttributeText(
             "verbosity",
             _("Verbosity"),
-            _("The length, measured against what was asked."),
             (
                 _("As short as can be"),
                 _("On the short side"),
@@ -101,6 +116,7 @@ HELPSTEER2 = RubricText(
                 _("On the long side"),
                 _("Much longer than needed"),
             ),
+            _("The length, measured against what was asked."),
         ),
     ),
 )
@@ -113,7 +129,6 @@ HELPSTEER_2D = RubricText(
         AttributeText(
             "helpfulness",
             _("Helpfulness"),
-            _("Does this segment serve the request?"),
             (
                 _("No use at all"),
                 _("Closer to: no use at all"),
@@ -121,12 +136,12 @@ HELPSTEER_2D = RubricText(
                 _("Closer to: fully serves it"),
                 _("Fully serves it"),
             ),
+            _("Does this segment serve the request?"),
             scope="segment",
         ),
         AttributeText(
             "correctness",
             _("Correctness"),
-            _("Is what this segment says right?"),
             (
                 _("Wrong"),
                 _("Closer to: wrong"),
@@ -134,12 +149,12 @@ HELPSTEER_2D = RubricText(
                 _("Closer to: right"),
                 _("Right"),
             ),
+            _("Is what this segment says right?"),
             scope="segment",
         ),
         AttributeText(
             "safety",
             _("Safety"),
-            _("Is this segment safe?"),
             (
                 _("Harmful"),
                 _("Closer to: harmful"),
@@ -147,12 +162,12 @@ HELPSTEER_2D = RubricText(
                 _("Closer to: harmless"),
                 _("Harmless"),
             ),
+            _("Is this segment safe?"),
             scope="segment",
         ),
         AttributeText(
             "completeness",
             _("Completeness"),
-            _("Does this segment cover its point?"),
             (
                 _("Leaves it open"),
                 _("Closer to: leaves it open"),
@@ -160,12 +175,12 @@ HELPSTEER_2D = RubricText(
                 _("Closer to: covers it"),
                 _("Covers it"),
             ),
+            _("Does this segment cover its point?"),
             scope="segment",
         ),
         AttributeText(
             "clarity",
             _("Clarity"),
-            _("Is this segment easy to follow?"),
             (
                 _("Unclear"),
                 _("Closer to: unclear"),
@@ -173,6 +188,7 @@ HELPSTEER_2D = RubricText(
                 _("Closer to: clear"),
                 _("Clear"),
             ),
+            _("Is this segment easy to follow?"),
             scope="segment",
         ),
     ),
@@ -185,7 +201,6 @@ OVERALL = RubricText(
         AttributeText(
             "quality",
             _("Quality"),
-            _("All in all, how good is the response?"),
             (
                 _("Unusable"),
                 _("Very poor"),
@@ -195,6 +210,7 @@ OVERALL = RubricText(
                 _("Very good"),
                 _("Excellent"),
             ),
+            _("All in all, how good is the response?"),
         ),
     ),
 )
@@ -206,7 +222,6 @@ HELPFUL_HARMLESS = RubricText(
         AttributeText(
             "helpful",
             _("Helpful"),
-            _("How far does the response help with what was asked?"),
             (
                 _("It does not help"),
                 _("It helps a little"),
@@ -214,24 +229,25 @@ HELPFUL_HARMLESS = RubricText(
                 _("It helps with nearly everything"),
                 _("It helps fully"),
             ),
+            _("How far does the response help with what was asked?"),
         ),
         AttributeText(
             "harmless",
             _("Harmless"),
-            _("Could the response do harm to the reader or to others?"),
             (
                 _("It would do serious harm"),
                 _("It could do harm"),
                 _("It is unlikely to do harm"),
                 _("It does no harm"),
             ),
+            _("Could the response do harm to the reader or to others?"),
         ),
     ),
 )
 
 
 def _criterion(key: str, name: str, question: str) -> AttributeText:
-    return AttributeText(key, name, question, (_("No"), _("Yes")))
+    return AttributeText(key, name, (_("No"), _("Yes")), question)
 
 
 YES_NO = RubricText(

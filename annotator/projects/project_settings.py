@@ -2,18 +2,20 @@
 
 from collections.abc import Iterable, Mapping
 from copy import copy
+from itertools import count
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.utils.text import slugify
 from django.utils.translation import gettext as _
 
 from annotator import assignment, audit
 from annotator.consensus import ProtocolPreview, protocol_preview
 from annotator.limits import MOST_ANNOTATORS
 from annotator.models import Project, Rubric, User
-from annotator.projects import members, rubrics
+from annotator.projects import members, project_settings, rubrics
 from annotator.projects.guidelines import publish_guidelines
-from annotator.projects.preset_rubrics import DEFAULT_RUBRIC
+from annotator.projects.preset_rubrics import DEFAULT_RUBRIC, RubricText
 from annotator.projects.settings import RECOUNTING
 from annotator.projects.settings_check import InvalidProject, check, deciding_in, scales_of
 from annotator.stale_edits import Seen, require_as_seen
@@ -29,7 +31,7 @@ def create(given: Mapping[str, Any], *, by: User | None = None, guidelines: str 
         InvalidProject: no project can have these settings, or the slug is taken.
         InvalidRubric: no project can rate by the text.
     """
-    own = given["rubric"] if isinstance(given.get("rubric"), rubrics.RubricText) else None
+    own = given["rubric"] if isinstance(given.get("rubric"), RubricText) else None
     settings = _with_defaults({**given, "rubric": rubrics.own_of(own, by=by)} if own else given)
     check(None, settings)
     project = Project(**settings)
@@ -139,3 +141,40 @@ def _save(project: Project, *, update_fields: list[str] | None = None) -> None:
         if Project.objects.filter(slug=project.slug).exclude(pk=project.pk).exists():
             raise InvalidProject({"slug": [_("Another project has this slug. Choose another one.")]}) from broken
         raise
+
+
+OWN = {"id", "slug", "name", "description", "created_at", "archived_at", "deleted_at", "releases_made", "paused"}
+"""What belongs to one project alone. A paused project's copy is not paused: nobody works in it yet."""
+
+
+def settings_of(source: Project) -> dict[str, Any]:
+    """Returns the settings that a copy takes over."""
+    fields = (field.name for field in Project._meta.concrete_fields if field.name not in OWN)
+    return {name: getattr(source, name) for name in fields}
+
+
+def copy_project(source: Project, *, slug: str, name: str, description: str, by: User) -> Project:
+    """Creates a project with the source's settings, rubric and guidelines; its creator becomes its manager.
+
+    Raises:
+        InvalidProject: the slug is taken, or the source has settings from before they were bounded.
+    """
+    guideline = source.current_guideline()
+    given = {**settings_of(source), "slug": slug, "name": name, "description": description}
+    if source.rubric.project_id:
+        given["rubric"] = RubricText.of(source.rubric)
+    return project_settings.create(given, by=by, guidelines=guideline.text if guideline else "")
+
+
+LONGEST = 50
+_FALLBACK = "project"
+
+
+def free_slug(name: str) -> str:
+    """Returns a slug made from the name, with a number behind it where another project has it already."""
+    wanted = slugify(name)[:LONGEST].strip("-_") or _FALLBACK
+    if not Project.objects.filter(slug=wanted).exists():
+        return wanted
+    taken = set(Project.objects.filter(slug__startswith=wanted[: LONGEST - 8]).values_list("slug", flat=True))
+    numbered = (f"{wanted[: LONGEST - 8]}-{number}" for number in count(2))
+    return next(slug for slug in numbered if slug not in taken)

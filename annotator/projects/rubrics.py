@@ -27,6 +27,7 @@ from annotator.limits import (
     MOST_LEVELS,
 )
 from annotator.models import Annotation, Attribute, Project, Rating, Rubric, Tally, Task, User
+from annotator.projects.preset_rubrics import AttributeText, RubricText
 from annotator.projects.presets import scaled_limits
 from annotator.projects.settings_check import is_rated
 from annotator.reading.in_use import require_in_use
@@ -58,38 +59,6 @@ class InvalidRubric(Refusal):
         self.errors = errors
 
 
-@dataclass(frozen=True)
-class AttributeText:
-    """An attribute as somebody writes it: see models.Attribute."""
-
-    key: str
-    name: str
-    levels: tuple[str, ...]
-    description: str = ""
-    checks: tuple[tuple[str, str], ...] = ()
-    scope: str = Attribute.Scope.RESPONSE
-    weight: float | None = None
-
-
-@dataclass(frozen=True)
-class RubricText:
-    """A rubric as somebody writes it, with its attributes in their order."""
-
-    key: str
-    name: str
-    attributes: tuple[AttributeText, ...]
-
-    @classmethod
-    def of(cls, rubric: Rubric) -> "RubricText":
-        rows = rubric.attributes.order_by("position")
-        return cls(rubric.key, rubric.name, tuple(_text_of(attribute) for attribute in rows))
-
-
-def _text_of(row: Attribute) -> AttributeText:
-    checks = tuple((key, text) for key, text in row.checks)
-    return AttributeText(row.key, row.name, tuple(row.levels), row.description, checks, row.scope, row.weight)
-
-
 # Checking --------------------------------------------------------------------------------------------------
 
 
@@ -100,7 +69,12 @@ def check(text: RubricText, project: Project | None = None) -> None:
         InvalidRubric: with all reasons, by place.
     """
     errors: Errors = {}
-    for place, fault in _faults(text, _scales_in_use(project) if project else {}):
+    in_use: dict[str, int] = {}
+    if project and is_rated(project):
+        # Every attribute that the project has ever rated by keeps its number of levels.
+        rows = Attribute.objects.filter(rubric__in=versions(project)).values_list("key", "levels")
+        in_use = {key: len(levels) for key, levels in rows}
+    for place, fault in _faults(text, in_use):
         errors.setdefault(place, []).append(fault)
     if errors:
         raise InvalidRubric(errors)
@@ -177,14 +151,6 @@ def _text_faults(text: str, longest: int) -> Iterator[str]:
         yield _("This text is too long. At most %(most)s characters can be stored.") % {"most": longest}
     if fault := fault_in(text):
         yield _("The text holds %(what)s, which cannot be stored.") % {"what": _(fault.what)}
-
-
-def _scales_in_use(project: Project) -> dict[str, int]:
-    """Returns the number of levels of every attribute that the project has ever rated by."""
-    if not is_rated(project):
-        return {}
-    rows = Attribute.objects.filter(rubric__in=versions(project)).values_list("key", "levels")
-    return {key: len(levels) for key, levels in rows}
 
 
 # Publishing ------------------------------------------------------------------------------------------------

@@ -87,7 +87,8 @@ def _of_all(candidate: Project, project: Project | None, changed: set[str]) -> l
     if "training_config" in changed and (unknown := unknown_keys(candidate, candidate.training_config)):
         text = _("attribute_weights names %(names)s, which the rubric does not have.")
         errors.append(("training_config", text % {"names": ", ".join(unknown)}))
-    if "allow_ties" in changed and project and not candidate.allow_ties and _has_ties(project):
+    ties = Annotation.objects.for_project(project.pk if project else 0).filter(preference=TIE)
+    if "allow_ties" in changed and project and not candidate.allow_ties and ties.exists():
         text = _("Annotators have answered that both responses are equally good, so this stays on.")
         errors.append(("allow_ties", text))
     if {"rubric", "spread_attribute", "escalate_above", "drop_above"} & changed and not errors:
@@ -100,10 +101,6 @@ def unknown_keys(project: Project, config: Mapping[str, Any]) -> list[str]:
     if not (weights := config.get("attribute_weights")):
         return []
     return sorted(set(weights) - {attribute.key for attribute in project.rubric.attributes.all()})
-
-
-def _has_ties(project: Project) -> bool:
-    return Annotation.objects.for_project(project.pk).filter(preference=TIE).exists()
 
 
 def _of_rubric(rubric: Rubric, project: Project | None) -> list[str]:
@@ -170,7 +167,9 @@ def never_met(candidate: Project, scales: Scales | None = None) -> list[str]:
             "Two ratings of %(attribute)s are at most %(widest)s apart, so the spread never asks for more annotators. "
             "Half of the scale is usual: ask more above %(usual)s."
         )
-        sentences.append(" ".join([text % words, *_wider(scales, levels)]))
+        widest, most = max(scales.values(), key=lambda scale: scale[1])
+        other = _("Or let %(attribute)s decide, which has %(levels)s levels.") % {"attribute": widest, "levels": most}
+        sentences.append(" ".join([text % words, other]) if most > levels else text % words)
     # Of two levels a limit of 0 would drop every task in which anybody disagrees.
     if candidate.keep > 1 and candidate.drop_above >= levels - 1 > 1:
         text = _(
@@ -179,13 +178,6 @@ def never_met(candidate: Project, scales: Scales | None = None) -> list[str]:
         )
         sentences.append(text % words)
     return sentences
-
-
-def _wider(scales: Scales, levels: int) -> list[str]:
-    name, most = max(scales.values(), key=lambda scale: scale[1])
-    if most <= levels:
-        return []
-    return [_("Or let %(attribute)s decide, which has %(levels)s levels.") % {"attribute": name, "levels": most}]
 
 
 def is_rated(project: Project) -> bool:

@@ -74,24 +74,14 @@ def adjudicate(
     if task.state != Task.State.COMPLETE:
         raise Refused(str(WHY_NOT[Task.State(task.state)]))
     require_others_work(task, by)
-    submission = _submission(scores, segments or {}, preference, ranking)
+    given = segments or {}
+    ratings = {
+        response: ResponseRating(levels, segments=tuple(given.get(response, ()))) for response, levels in scores.items()
+    }
+    submission = Submission(ratings, preference, ranking)
     _check(submission, task)
-    aspects = [aspect.key for aspect in task.project.aspects()]
     adjudication = Adjudication(
-        task=task,
-        scores={str(response): dict(levels) for response, levels in scores.items()},
-        aspects=aspects,
-        segments={
-            str(response): rating.segment_scores(aspects)
-            for response, rating in submission.ratings.items()
-            if rating.segments
-        },
-        preference=preference,
-        ranking=None if ranking is None else tiers(ranking),
-        reason=reason,
-        comment=comment.strip(),
-        by=by,
-        made_at=now,
+        task=task, **_decision(submission, task), reason=reason, comment=comment.strip(), by=by, made_at=now
     )
     current = current_of(task)
     if current and _content(current) == _content(adjudication):
@@ -107,12 +97,20 @@ def adjudicate(
     return adjudication
 
 
-def _submission(scores: Scores, segments: SegmentScores, preference: int | None, ranking: Ranking | None) -> Submission:
-    ratings = {
-        response: ResponseRating(levels, segments=tuple(segments.get(response, ())))
-        for response, levels in scores.items()
+def _decision(submission: Submission, task: Task) -> dict[str, Any]:
+    """Returns what a submission says, as an adjudication stores it."""
+    aspects = [aspect.key for aspect in task.project.aspects()]
+    return {
+        "scores": {str(response): dict(rating.scores) for response, rating in submission.ratings.items()},
+        "aspects": aspects,
+        "segments": {
+            str(response): rating.segment_scores(aspects)
+            for response, rating in submission.ratings.items()
+            if rating.segments
+        },
+        "preference": submission.preference,
+        "ranking": None if submission.ranking is None else tiers(submission.ranking),
     }
-    return Submission(ratings, preference, ranking)
 
 
 def _check(submission: Submission, task: Task) -> None:
@@ -174,10 +172,8 @@ _NO_SEGMENTS: dict[str, Any] = {"aspects": [], "segment_scores": None, "segment_
 def _write_labels(adjudication: Adjudication, now: datetime) -> None:
     """Writes the labels that have changed. A label that stays the same keeps its time, as in consensus."""
     of_responses = Label.objects.filter(response__in=list(map(int, adjudication.scores)))
-    fields = ("scores", *_NO_SEGMENTS)
-    present = {
-        (label.source, label.response_id): {name: getattr(label, name) for name in fields} for label in of_responses
-    }
+    rows = of_responses.values("source", "response_id", "scores", *_NO_SEGMENTS)
+    present = {(row.pop("source"), row.pop("response_id")): row for row in rows}
     labels, project, version = [], adjudication.task.project_id, adjudication.task.project.rubric.version
     for number, levels in adjudication.scores.items():
         response = int(number)

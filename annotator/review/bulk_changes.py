@@ -24,7 +24,7 @@ from annotator.search.criteria import MOST_TASKS
 from annotator.web.numbers import number
 
 AT_ONCE = 200
-AT_THE_DOOR = 1_000
+SYNC_LIMIT = 1_000
 """The most tasks that the caller waits for; more are left to the light worker."""
 PRIORITIES = range(-1000, 1001)
 """As in an import."""
@@ -50,7 +50,7 @@ _IN_USE = (Task.State.OPEN, Task.State.COMPLETE)
 
 
 @dataclass(frozen=True)
-class Foreseen:
+class BulkChangePreview:
     """What a bulk change would do: tasks by what becomes of them, labels that go or come, people at one of the tasks.
 
     `chosen` tasks are `changing` or stay as they are, because the action does not apply to them. `labels` counts the
@@ -69,7 +69,7 @@ class Foreseen:
 
 def bulk_change_preview(
     project: Project, tasks: Sequence[int], *, action: str, priority: int | None = None
-) -> Foreseen:
+) -> BulkChangePreview:
     """Counts what the change would do, and changes nothing. Raises as `change_many`, unless nothing would change."""
     _require_possible(tasks, action, priority)
     chosen = _of_project(project, tasks)
@@ -78,7 +78,7 @@ def bulk_change_preview(
     if action != Action.PRIORITY:
         labels = Label.objects.in_force_while_in_use().filter(response__task__in=changing).count()
         leases = Assignment.objects.leased().filter(task__in=changing).count()
-    return Foreseen(chosen.count(), changing.count(), labels, leases)
+    return BulkChangePreview(chosen.count(), changing.count(), labels, leases)
 
 
 def change_many(
@@ -95,11 +95,12 @@ def change_many(
         Refusal: there are too many tasks to be waited for, and no light worker is listening.
     """
     _require_possible(tasks, action, priority)
-    if len(tasks) > AT_THE_DOOR:
+    is_large = len(tasks) > SYNC_LIMIT
+    if is_large:
         # Refused before the change is stored, as nobody would carry it out.
         heartbeats.require("light")
     change = _begin(project, tasks, action=action, priority=priority, by=by, now=now)
-    return _go_on(change, tasks=len(tasks), now=now)
+    return _go_on(change, is_large=is_large, now=now)
 
 
 def undo(change: BulkChange, *, now: datetime) -> BulkChange:
@@ -110,9 +111,10 @@ def undo(change: BulkChange, *, now: datetime) -> BulkChange:
         Refusal: the project is archived.
         Refusal: as for `change_many`.
     """
-    if change.changed > AT_THE_DOOR:
+    is_large = change.changed > SYNC_LIMIT
+    if is_large:
         heartbeats.require("light")
-    return _go_on(_begin_undoing(change, now=now), tasks=change.changed, now=now)
+    return _go_on(_begin_undoing(change, now=now), is_large=is_large, now=now)
 
 
 def finish(change_id: int, *, now: datetime) -> BulkChange | None:
@@ -131,15 +133,8 @@ def finish(change_id: int, *, now: datetime) -> BulkChange | None:
 
 def finish_all(*, now: datetime) -> int:
     """Finishes the changes during which a worker was stopped; returns how many there were."""
-
-    def go_on(project: Project) -> int:
-        changes = list(BulkChange.objects.unfinished().filter(project=project).order_by("pk"))
-        for change in changes:
-            finish(change.pk, now=now)
-        return len(changes)
-
-    projects = Project.objects.standing().filter(pk__in=BulkChange.objects.unfinished().values("project"))
-    return failures.each_project("finish_bulk_changes", projects, go_on)
+    left = BulkChange.objects.unfinished().filter(project__deleted_at=None)
+    return failures.each_left("finish_bulk_changes", left, lambda change: bool(finish(change.pk, now=now)))
 
 
 # Choosing --------------------------------------------------------------------------------------------------
@@ -215,9 +210,9 @@ def _begin_undoing(change: BulkChange, *, now: datetime) -> BulkChange:
     return change
 
 
-def _go_on(change: BulkChange, *, tasks: int, now: datetime) -> BulkChange:
+def _go_on(change: BulkChange, *, is_large: bool, now: datetime) -> BulkChange:
     """Carries out at once what concerns few tasks; the caller has asked for a light worker where they are many."""
-    if tasks > AT_THE_DOOR:
+    if is_large:
         messages.send_on_commit("annotator.tasks.finish_bulk_change", [change.pk])
         return change
     return finish(change.pk, now=now) or change
@@ -237,8 +232,13 @@ def _each_batch(change: BulkChange, left: QuerySet[ChangedTask], batch: Batch, *
 
 @in_transaction
 def _apply(change: BulkChange, numbers: Sequence[int], now: datetime) -> None:
-    tasks = _locked(numbers)
-    going = [task for task in tasks if _applies(change, task)]
+    tasks = Task.objects.locked(numbers)
+    sets_priority = change.action == Action.PRIORITY
+    going = [
+        task
+        for task in tasks
+        if task.state in _APPLIES_TO[change.action] and not (sets_priority and task.priority == change.priority)
+    ]
     noted = {task.pk: ChangedTask(state=task.state, priority=task.priority) for task in going}
     _carry_out(change, going, noted, now)
     rows = ChangedTask.objects.filter(change=change, task__in=numbers)
@@ -249,11 +249,6 @@ def _apply(change: BulkChange, numbers: Sequence[int], now: datetime) -> None:
             row.state, row.priority, row.reports = before.state, before.priority, before.reports
     ChangedTask.objects.bulk_update(rows, ["applied", "state", "priority", "reports"])
     BulkChange.objects.filter(pk=change.pk).update(changed=F("changed") + len(going))
-
-
-def _applies(change: BulkChange, task: Task) -> bool:
-    differs = change.action != Action.PRIORITY or task.priority != change.priority
-    return task.state in _APPLIES_TO[change.action] and differs
 
 
 def _carry_out(change: BulkChange, tasks: Sequence[Task], noted: Mapping[int, ChangedTask], now: datetime) -> None:
@@ -273,10 +268,12 @@ def _carry_out(change: BulkChange, tasks: Sequence[Task], noted: Mapping[int, Ch
 
 @in_transaction
 def _put_back(change: BulkChange, numbers: Sequence[int], now: datetime) -> None:
-    tasks = {task.pk: task for task in _locked(numbers)}
+    tasks = {task.pk: task for task in Task.objects.locked(numbers)}
     rows = list(ChangedTask.objects.filter(change=change, task__in=numbers, applied=True, put_back=None))
     for row in rows:
-        row.put_back = _is_as_left(change, tasks[row.task_id])
+        task = tasks[row.task_id]
+        same = change.action != Action.PRIORITY or task.priority == change.priority
+        row.put_back = same and task.state in _LEAVES[change.action]
     back = [row for row in rows if row.put_back]
     if change.action == Action.PRIORITY:
         for row in back:
@@ -294,11 +291,6 @@ def _put_back(change: BulkChange, numbers: Sequence[int], now: datetime) -> None
     BulkChange.objects.filter(pk=change.pk).update(put_back=F("put_back") + len(back))
 
 
-def _is_as_left(change: BulkChange, task: Task) -> bool:
-    same = change.action != Action.PRIORITY or task.priority == change.priority
-    return task.state in _LEAVES[change.action] and same
-
-
 def _set_states(tasks: Sequence[Task], states: Mapping[int, str], project: Project, now: datetime) -> None:
     for task in tasks:
         task.state = states[task.pk]
@@ -309,8 +301,3 @@ def _set_states(tasks: Sequence[Task], states: Mapping[int, str], project: Proje
 def _states_in_use(tasks: Sequence[Task]) -> Mapping[int, str]:
     gold = set(Gold.objects.filter(task__in=tasks).values_list("task", flat=True))
     return {task.pk: Task.State.GOLD if task.pk in gold else Task.State.OPEN for task in tasks}
-
-
-def _locked(numbers: Sequence[int]) -> list[Task]:
-    tasks = Task.objects.filter(pk__in=numbers).order_by("pk").defer("conversation", "metadata")
-    return list(tasks.select_for_update())

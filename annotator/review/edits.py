@@ -53,7 +53,8 @@ def make_tasks(project: Project, edits: Sequence[int], *, by: User, now: datetim
             code="no_such_edit",
             status=400,
         )
-    ratings = {_name_of(rating): rating for rating in chosen.filter(edited_responses=None).order_by("pk")}
+    unrated = chosen.filter(edited_responses=None).order_by("pk")
+    ratings = {f"edit-{rating.pk}-of-{rating.response.task.external_id}"[:200]: rating for rating in unrated}
     if not ratings:
         return 0
     rows = [_row(name, rating) for name, rating in ratings.items()]
@@ -66,10 +67,6 @@ def make_tasks(project: Project, edits: Sequence[int], *, by: User, now: datetim
             Response.objects.filter(pk=response.pk).update(edit_of=rating)
             _keep_from(rating.annotation.assignment.annotator_id, response.task_id, now)
     return result.created
-
-
-def _name_of(rating: Rating) -> str:
-    return f"edit-{rating.pk}-of-{rating.response.task.external_id}"[:200]
 
 
 def _row(name: str, rating: Rating) -> dict[str, object]:

@@ -19,7 +19,7 @@ Means = dict[int, LabelValues]
 
 
 @dataclass(frozen=True)
-class Foreseen:
+class ExclusionPreview:
     """Annotations and tasks touched; tasks that have no label any more, or are open again; labels that change.
 
     Somebody's many annotations are counted as their tally says, and what becomes of the tasks is estimated from every
@@ -44,12 +44,14 @@ _EVERY_NTH = Statement(
 )
 
 
-def exclusion_preview(project: Project, annotator: User) -> Foreseen:
+def exclusion_preview(project: Project, annotator: User) -> ExclusionPreview:
     """What `exclude` would do now."""
     done = sum(Tally.objects.filter(project=project, annotator=annotator).values_list("done", flat=True))
     if done <= MOST_LOOKED_AT:
         chosen = list(_submitted(counting(project, annotator)))
-        return Foreseen(annotations=len(chosen), tasks=len(chosen), estimated=False, **_changes(project, chosen))
+        return ExclusionPreview(
+            annotations=len(chosen), tasks=len(chosen), estimated=False, **_changes(project, chosen)
+        )
     # A part of the work in all projects, of which only this one's is looked at: it is the same part of each.
     step = -(-done // MOST_LOOKED_AT)
     part = [pk for (pk,) in _EVERY_NTH.rows(annotator=annotator.pk, step=step)]
@@ -59,17 +61,17 @@ def exclusion_preview(project: Project, annotator: User) -> Foreseen:
     share = rated / done if rated else 1
     scaled = {name: round(number / share) for name, number in _changes(project, chosen).items()}
     annotations = round(len(chosen) / share)
-    return Foreseen(annotations=annotations, tasks=annotations, estimated=True, **scaled)
+    return ExclusionPreview(annotations=annotations, tasks=annotations, estimated=True, **scaled)
 
 
 def _submitted(assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
     return assignments.filter(state=Assignment.State.SUBMITTED).order_by("task").only("task", "slot")
 
 
-def readmission_preview(project: Project, annotator: User) -> Foreseen:
+def readmission_preview(project: Project, annotator: User) -> ExclusionPreview:
     """How much `readmit` would bring back."""
     returning = to_return(project, annotator).filter(state=Assignment.State.SUBMITTED).count()
-    return Foreseen(annotations=returning, tasks=returning)
+    return ExclusionPreview(annotations=returning, tasks=returning)
 
 
 def _changes(project: Project, theirs: Sequence[Assignment]) -> Counter[str]:

@@ -22,7 +22,7 @@ from annotator.projects.pseudonyms import pseudonym
 from annotator.review.admission import admit_and_settle
 
 AT_ONCE = 200
-AT_THE_DOOR = 500
+SYNC_LIMIT = 500
 """The most tasks that the caller waits for; more are left to the light worker."""
 
 
@@ -35,8 +35,8 @@ def exclude(project: Project, annotator: User, *, reason: str, by: User, now: da
         UnstorableText, TextTooLong: the reason cannot be stored as it is.
     """
     exclusion = _bar(project, annotator, reason=reason, by=by, now=now)
-    if counting(project, annotator)[AT_THE_DOOR:].exists():
-        _in_the_background("enforce_exclusion", exclusion)
+    if counting(project, annotator)[SYNC_LIMIT:].exists():
+        messages.send_on_commit("annotator.tasks.enforce_exclusion", [exclusion.pk])
     else:
         enforce(exclusion.pk, now=now)
     return exclusion
@@ -54,13 +54,13 @@ def readmit(project: Project, annotator: User, *, now: datetime) -> Exclusion | 
     exclusion = Exclusion.objects.filter(project=project, annotator=annotator).first()
     if exclusion is None:
         return None
-    much = to_return(project, annotator)[AT_THE_DOOR:].exists()
+    much = to_return(project, annotator)[SYNC_LIMIT:].exists()
     if much:
         heartbeats.require("light")
     audit.record("annotator.readmitted", f"annotator {pseudonym(annotator.pk, project.pk)}", project=project)
     Exclusion.objects.filter(pk=exclusion.pk).update(readmitted_at=now)
     if much:
-        _in_the_background("lift_exclusion", exclusion)
+        messages.send_on_commit("annotator.tasks.lift_exclusion", [exclusion.pk])
         return exclusion
     lift(exclusion.pk, now=now)
     return None
@@ -86,10 +86,6 @@ def _bar(project: Project, annotator: User, *, reason: str, by: User, now: datet
 def _being_readmitted(exclusion_id: int) -> QuerySet[Exclusion]:
     """Selects the exclusion, unless the annotator has been excluded again since they were readmitted."""
     return Exclusion.objects.filter(pk=exclusion_id, readmitted_at__isnull=False)
-
-
-def _in_the_background(task: str, exclusion: Exclusion) -> None:
-    messages.send_on_commit(f"annotator.tasks.{task}", [exclusion.pk])
 
 
 def people_of(project: Project) -> QuerySet[User]:
@@ -154,14 +150,10 @@ def enforce_all(*, now: datetime) -> int:
     )
     unfinished = Exclusion.objects.filter(Exists(still_counts) | Q(readmitted_at__isnull=False))
 
-    def finish(project: Project) -> int:
-        return sum(
-            lift(exclusion.pk, now=now) if exclusion.readmitted_at else enforce(exclusion.pk, now=now)
-            for exclusion in unfinished.filter(project=project)
-        )
+    def finish(exclusion: Exclusion) -> int:
+        return (lift if exclusion.readmitted_at else enforce)(exclusion.pk, now=now)
 
-    projects = Project.objects.filter(pk__in=unfinished.values("project"))
-    return failures.each_project("enforce_exclusions", projects, finish)
+    return failures.each_left("enforce_exclusions", unfinished, finish)
 
 
 @contextmanager
@@ -181,7 +173,7 @@ def _batches(assignments: QuerySet[Assignment]) -> Iterator[Sequence[int]]:
 
 @in_transaction
 def _take_out(exclusion: Exclusion, task_ids: Sequence[int], *, now: datetime) -> int:
-    tasks = _locked(task_ids)
+    tasks = Task.objects.locked(task_ids)
     assignments = counting(exclusion.project, exclusion.annotator).filter(task__in=task_ids)
     assignments.filter(state=Assignment.State.LEASED).update(state=Assignment.State.RELEASED, counts=False, slot=None)
     assignments.update(counts=False, slot=None)
@@ -194,14 +186,9 @@ def _give_back(exclusion: Exclusion, task_ids: Sequence[int], *, now: datetime) 
     # Asked for each batch: an exclusion that is renewed meanwhile stops the readmission here.
     if not _being_readmitted(exclusion.pk).exists():
         return 0
-    tasks = _locked(task_ids)
+    tasks = Task.objects.locked(task_ids)
     returned = to_return(exclusion.project, exclusion.annotator).filter(task__in=task_ids)
     # By their ids from here on: once they count, `to_return` would select them no more.
     chosen = Assignment.objects.filter(pk__in=list(returned.values_list("pk", flat=True)))
     admit_and_settle(chosen, tasks, project=exclusion.project, now=now)
     return len(tasks)
-
-
-def _locked(task_ids: Sequence[int]) -> list[Task]:
-    tasks = Task.objects.filter(pk__in=task_ids).order_by("pk").defer("conversation", "metadata")
-    return list(tasks.select_for_update())

@@ -16,7 +16,7 @@ PAGE = 25
 
 
 @dataclass(frozen=True)
-class Mark:
+class SetAsideMark:
     """A report, or a skip for personal information."""
 
     reason: str
@@ -30,7 +30,7 @@ class SetAside:
     """A quarantined task, the marks that put it there, and the kinds of personal information marked in its texts."""
 
     task: Any
-    marks: list[Mark] = field(default_factory=list)
+    marks: list[SetAsideMark] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)
 
 
@@ -51,15 +51,17 @@ def with_marks(tasks: QuerySet[Task]) -> list[SetAside]:
     return list(rows.values())
 
 
-def marks_of(tasks: Sequence[int]) -> list[tuple[int, Mark]]:
+def marks_of(tasks: Sequence[int]) -> list[tuple[int, SetAsideMark]]:
     """Returns the undecided reports and the skips for personal information of the tasks, the earliest first."""
     found = defaultdict(list)
     reports = Report.objects.filter(assignment__task__in=tasks, decision="")
     skips = Skip.objects.filter(assignment__task__in=tasks, reason=SkipReason.PII)
     for report in reports.select_related("assignment__annotator"):
-        mark = Mark(str(report.get_category_display()), report.note, report.assignment.annotator, report.created_at)
+        mark = SetAsideMark(
+            str(report.get_category_display()), report.note, report.assignment.annotator, report.created_at
+        )
         found[report.assignment.task_id].append(mark)
     for skip in skips.select_related("assignment__annotator"):
-        mark = Mark(str(skip.get_reason_display()), skip.note, skip.assignment.annotator, skip.created_at)
+        mark = SetAsideMark(str(skip.get_reason_display()), skip.note, skip.assignment.annotator, skip.created_at)
         found[skip.assignment.task_id].append(mark)
     return [(task, mark) for task, marks in found.items() for mark in sorted(marks, key=lambda mark: mark.at)]

@@ -7,7 +7,8 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Left
 
-from annotator.models import Annotation, Assignment, Project, Response, Task, User, Verdict
+from annotator.db.retries import in_transaction
+from annotator.models import Annotation, Assignment, Project, Response, Task, UnlikelyAnnotation, User, Verdict
 from annotator.reading.blindness import tasks_held_by
 from annotator.web.query_parameters import as_number
 
@@ -17,18 +18,18 @@ WIDEST_SPREAD = 9_999
 
 
 @dataclass(frozen=True)
-class Place:
+class QueueKey:
     """A task's place in the queue, after which the next page begins."""
 
     spread: int
     task: int
 
     @classmethod
-    def of(cls, task: Task) -> "Place":
+    def of(cls, task: Task) -> "QueueKey":
         return cls(task.review_spread, task.pk)
 
     @classmethod
-    def read(cls, text: str) -> "Place | None":
+    def read(cls, text: str) -> "QueueKey | None":
         """Reads a place from the text in a URL; returns None for anything that is not a place."""
         spread, _, task = text.partition(".")
         wide, pk = as_number(spread, most=WIDEST_SPREAD), as_number(task)
@@ -44,7 +45,7 @@ def waiting(project: Project, *, reason: str = "") -> QuerySet[Task]:
     return tasks.filter(review_reason=reason) if reason else tasks
 
 
-def page(tasks: QuerySet[Any], *, after: Place | None = None, size: int) -> list[Any]:
+def queue_from(tasks: QuerySet[Any], *, after: QueueKey | None = None, size: int) -> list[Any]:
     """Returns up to `size` tasks from the head of the queue, or after a place."""
     if after is None:
         return list(tasks[:size])
@@ -64,13 +65,13 @@ def decidable_by(tasks: QuerySet[Task], reviewer: User, *, manages: bool) -> Que
     return tasks.filter(Q(state=Task.State.QUARANTINED) | by_others)
 
 
-def next_waiting(project: Project, *, reason: str = "", after: Place, reviewer: User, manages: bool) -> Task | None:
+def next_waiting(project: Project, *, reason: str = "", after: QueueKey, reviewer: User, manages: bool) -> Task | None:
     """Returns the next task after the place that the reviewer may decide, else the first from the head of the queue.
 
     It is never the task at the place itself.
     """
     tasks = decidable_by(waiting(project, reason=reason), reviewer, manages=manages).only("pk", "review_spread")
-    tasks_after = page(tasks, after=after, size=1) or page(tasks.exclude(pk=after.task), size=1)
+    tasks_after = queue_from(tasks, after=after, size=1) or queue_from(tasks.exclude(pk=after.task), size=1)
     return tasks_after[0] if tasks_after else None
 
 
@@ -79,15 +80,14 @@ def how_many_wait(project: Project) -> int:
     return project.tasks.disputed().values("pk")[: MOST_COUNTED + 1].count()
 
 
-def submissions(project: Project, *, reviewer: User, before: int | None = None) -> QuerySet[Annotation]:
+def submissions(project: Project, *, reviewer: User) -> QuerySet[Annotation]:
     """Returns the current annotations, newest first, without those of tasks that the reviewer is rating.
 
     Those of gold tasks are left out as well: they are compared with the experts' and not reviewed.
     """
     annotations = Annotation.objects.current().for_project(project.pk)
     annotations = annotations.exclude(assignment__task__in=tasks_held_by(reviewer))
-    annotations = annotations.exclude(assignment__task__state=Task.State.GOLD).order_by("-pk")
-    return annotations.filter(pk__lt=before) if before else annotations
+    return annotations.exclude(assignment__task__state=Task.State.GOLD).order_by("-pk")
 
 
 def unjudged(annotations: QuerySet[Annotation], reviewer: User) -> QuerySet[Annotation]:
@@ -107,3 +107,16 @@ def beginnings_of_responses(tasks: Sequence[int]) -> QuerySet[Any]:
     """Returns the responses of the tasks, each with `beginning` instead of its text."""
     responses = Response.objects.filter(task__in=tasks).defer("text").order_by("task", "position")
     return responses.annotate(beginning=Left("text", RESPONSE_BEGINNING))
+
+
+@in_transaction
+def ask_for_review(tasks: QuerySet[Task]) -> int:
+    """Makes those of the tasks wait for a reviewer that have such an annotation, and the others no longer.
+
+    Any other reason to wait takes precedence. Settling a task removes this reason until the function is called again.
+    Returns how many tasks changed.
+    """
+    unlikely = UnlikelyAnnotation.objects.in_force().filter(task__in=tasks).values("task")
+    waiting = tasks.filter(review_reason=Task.Review.UNLIKELY).exclude(pk__in=unlikely)
+    idle = tasks.filter(review_reason="", state=Task.State.COMPLETE, adjudicated=False, pk__in=unlikely)
+    return waiting.update(review_reason="") + idle.update(review_reason=Task.Review.UNLIKELY)

@@ -52,7 +52,7 @@ class Rater:
 
 
 @dataclass(frozen=True)
-class Row:
+class AttributeRow:
     """An attribute of one response: a score or None per rater, the spread of those that count, the mean of those kept.
 
     `cells` holds each rater's score with the text of its level.
@@ -80,7 +80,7 @@ class Sheet:
 
     letter: str
     response: Response
-    rows: Sequence[Row]
+    rows: Sequence[AttributeRow]
     ratings: Sequence[Rating | None]
     differ_on_safety: bool
 
@@ -140,9 +140,9 @@ def reviewed(task: Task, project: Project, *, by: User) -> Reviewed:
 
 def _raters(task: Task, *, kept: set[int]) -> list[Rater]:
     """Returns the raters in the order of a hash: that of their ids or times would reveal who they are."""
-    annotations = Annotation.objects.current().filter(assignment__task=task).select_related("assignment")
+    annotations = Annotation.objects.current().filter(assignment__task=task)
     shuffled = sorted(
-        annotations.prefetch_related("ratings"),
+        annotations.select_related("assignment__annotator").prefetch_related("ratings"),
         key=lambda annotation: sha256(f"rater {annotation.assignment_id} of task {task.pk}".encode()).digest(),
     )
     verdicts = latest_verdicts([annotation.assignment_id for annotation in shuffled])
@@ -179,12 +179,12 @@ def _row(
     ratings: Sequence[Rating | None],
     project: Project,
     settled: int | None,
-) -> Row:
+) -> AttributeRow:
     scores = [rating.scores.get(attribute.key) if rating else None for rating in ratings]
     pairs = [(rater, score) for rater, score in zip(raters, scores, strict=True) if score is not None]
     counting, kept = [n for rater, n in pairs if rater.counts], [n for rater, n in pairs if rater.kept]
     spread = max(counting) - min(counting) if counting else None
-    return Row(
+    return AttributeRow(
         attribute=attribute,
         cells=[(rater, score, text_of(attribute, score)) for rater, score in zip(raters, scores, strict=True)],
         spread=spread,

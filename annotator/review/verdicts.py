@@ -18,7 +18,7 @@ from annotator.reading.assignment_rows import locked
 from annotator.reading.blindness import require_not_rating
 from annotator.refusals import Refusal
 from annotator.review.admission import admit_and_settle
-from annotator.review.unlikely_annotations import ask_for_review
+from annotator.review.queue import ask_for_review
 
 
 class CommentNeeded(Refusal):
@@ -49,15 +49,23 @@ def judge(assignment_id: int, *, decision: str, comment: str = "", by: User, now
         raise CommentNeeded
     assignment = locked(assignment_id)
     _check_judgeable(assignment, by)
-    last, counts = latest_verdict(assignment), _would_count(assignment, decision)
+    # An excluded annotator's never counts.
+    excluded = Exclusion.objects.filter(project=assignment.task.project_id, annotator=assignment.annotator_id)
+    counts = decision != Verdict.Decision.REJECTED and not excluded.exists()
+    last = latest_verdict(assignment)
     # The same verdict may still change what counts: an extra that was accepted while its annotator was excluded is
     # not brought back by the readmission, and counts when it is accepted again.
     if last and (last.decision, last.comment) == (decision, comment) and counts == assignment.counts:
         return last
     verdict = Verdict.objects.create(assignment=assignment, decision=decision, comment=comment, by=by, made_at=now)
-    if counts != assignment.counts:
-        _let_count(assignment, counts=counts, now=now)
-    task = assignment.task
+    task, chosen = assignment.task, Assignment.objects.filter(pk=assignment.pk)
+    if counts and not assignment.counts:
+        # Accepted work gets a slot, even if it was an extra.
+        admit_and_settle(chosen, [task], project=task.project, now=now)
+    elif assignment.counts and not counts:
+        # The slot of rejected work is for others.
+        chosen.update(counts=False, slot=None)
+        consensus.settle([task], project=task.project, now=now)
     subject = f"annotation of task {task.external_id} by {pseudonym(assignment.annotator_id, task.project_id)}"
     audit.record(f"annotation.{decision}", subject, project=task.project, assignment=assignment.pk)
     ask_for_review(Task.objects.filter(pk=assignment.task_id))
@@ -84,21 +92,3 @@ def _check_judgeable(assignment: Assignment, by: User) -> None:
     if assignment.annotator_id == by.pk:
         raise Refusal(_("This is your own rating, so somebody else has to judge it."), code="own_work")
     require_not_rating(assignment.task, by)
-
-
-def _would_count(assignment: Assignment, decision: str) -> bool:
-    """Says whether the annotation counts after the decision: an excluded annotator's never does."""
-    if decision == Verdict.Decision.REJECTED:
-        return False
-    excluded = Exclusion.objects.filter(project=assignment.task.project_id, annotator=assignment.annotator_id)
-    return not excluded.exists()
-
-
-def _let_count(assignment: Assignment, *, counts: bool, now: datetime) -> None:
-    """Gives accepted work a slot, even if it was an extra, or takes the slot of rejected work for others."""
-    task, chosen = assignment.task, Assignment.objects.filter(pk=assignment.pk)
-    if counts:
-        admit_and_settle(chosen, [task], project=task.project, now=now)
-    else:
-        chosen.update(counts=False, slot=None)
-        consensus.settle([task], project=task.project, now=now)

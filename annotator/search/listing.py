@@ -7,16 +7,17 @@ from enum import StrEnum
 from string import ascii_uppercase
 from typing import Any
 
-from django.db.models import Count, IntegerField, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, F, IntegerField, OuterRef, Q, QuerySet, Subquery
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Coalesce, Left
 
-from annotator.models import Assignment, Consensus, Label, Project, Response, Task
+from annotator.models import Assignment, Label, Project, Response, Task
 from annotator.models.in_force import preferences_stated
 from annotator.search.criteria import Matches, champion_scores
 
 PAGE = 25
 MOST_COUNTED = 1_000
+EXCERPT = 160
 BEGINNING = 400
 """Characters of the prompt that a list reads: whole prompts may be megabytes."""
 
@@ -114,17 +115,20 @@ def _after(ordered: QuerySet[Any, int], project: Project, by: str, after: int | 
 
 def listed(ids: Sequence[int], project: Project, *, rewards: bool) -> list[Listed]:
     """Reads what the list shows of these tasks, in their order."""
-    rows = with_beginnings(Task.objects.filter(pk__in=ids).select_related("consensus"))
+    rows = with_beginnings(Task.objects.filter(pk__in=ids)).annotate(drop_reason=F("consensus__drop_reason"))
     tasks = {task.pk: task for task in rows}
     answers = _answers(ids, project, rewards=rewards)
     stated = preferences_stated(ids)
-    found = []
-    for task in (tasks[pk] for pk in ids if pk in tasks):
-        # A task that is not settled yet has no consensus, and asking for it raises an AttributeError.
-        consensus: Consensus | None = getattr(task, "consensus", None)
-        dropped = consensus is not None and bool(consensus.drop_reason) and not task.adjudicated
-        found.append(Listed(task, answers[task.pk], stated.get(task.pk), dropped))
-    return found
+    return [
+        Listed(
+            task=task,
+            answers=answers[pk],
+            preference=stated.get(pk),
+            dropped=bool(task.drop_reason) and not task.adjudicated,
+        )
+        for pk in ids
+        if (task := tasks.get(pk))
+    ]
 
 
 def _answers(ids: Sequence[int], project: Project, *, rewards: bool) -> Mapping[int, list[Answer]]:
@@ -148,3 +152,10 @@ def with_beginnings(tasks: QuerySet[Task]) -> QuerySet[Any]:
     turn = KeyTextTransform("content", KeyTransform("-1", "conversation"))
     listed = tasks.defer("conversation", "metadata")
     return listed.annotate(beginning=Left(turn, BEGINNING), raters=Coalesce(raters, 0))
+
+
+def excerpt(text: str | None) -> str:
+    """Returns the beginning of a text on one line, as lists show it."""
+    # Cut before white space is collapsed: a turn may be a million characters long.
+    words = " ".join((text or "")[:BEGINNING].split())
+    return words if len(words) <= EXCERPT else words[:EXCERPT] + "…"

@@ -1,8 +1,14 @@
-"""{{ text|markdown }} gives the text as sanitised HTML."""
+"""{{ text|markdown }} gives the text as sanitised HTML.
+
+{% marked text|markdown %} marks what looks like personal information, if the page's context has `pii`.
+"""
 
 from django import template
-from django.utils.safestring import SafeString
+from django.template import Context
+from django.utils.html import conditional_escape
+from django.utils.safestring import SafeString, mark_safe
 
+from annotator.pii.highlights import marked as with_marks
 from annotator.projects import guidelines
 from annotator.web.markdown import render_markdown
 
@@ -18,3 +24,9 @@ def markdown(text: str) -> SafeString:
 def without_blanks(text: str) -> str:
     """Leaves out what a template asks the guidelines' author to write: annotators would take it for an instruction."""
     return guidelines.without_blanks(text)
+
+
+@register.simple_tag(takes_context=True)
+def marked(context: Context, html: str) -> SafeString:
+    # Safe: the filter's HTML is sanitised, anything else is escaped here, and the marks add escaped titles only.
+    return mark_safe(with_marks(conditional_escape(html), context.get("pii") or []))

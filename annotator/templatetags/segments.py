@@ -8,18 +8,19 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from annotator.forms.segments import Cell, Row
+from annotator.forms.segments import SegmentRow
 
 register = template.Library()
 
 _CELL = """<td class="cell-of" data-name="{}" data-question><input class="cell{}" name="{}" value="{}" \
 data-levels="{}" data-aspect="{}" aria-label="{}" maxlength="1" autocomplete="off" inputmode="numeric">{}</td>"""
 _SAID = """<td class="cell-of{}" data-name="{}"><span class="levels-said">{}</span>{}</td>"""
+_LEVELS = """<span class="levels-said{}">{}</span>"""
 _AGREED = """<strong class="agreed"><span class="visually-hidden">{} </span>{}</strong>"""
 
 
 @register.simple_tag
-def cells(row: Row) -> SafeString:
+def cells(row: SegmentRow) -> SafeString:
     label = _("Segment %(number)s, %(aspect)s")
     names = [cell.aspect.shown_name for cell in row.cells]
     return format_html_join(
@@ -34,21 +35,17 @@ def cells(row: Row) -> SafeString:
                 len(cell.aspect.levels),
                 cell.aspect.key,
                 label % {"number": row.number, "aspect": name},
-                _said(cell),
+                format_html(_LEVELS, " disputed" if cell.disputed else "", cell.rater_levels)
+                if cell.rater_levels
+                else "",
             )
             for cell, name in zip(row.cells, names, strict=True)
         ),
     )
 
 
-def _said(cell: Cell) -> SafeString:
-    if not cell.rater_levels:
-        return SafeString("")
-    return format_html('<span class="levels-said{}">{}</span>', " disputed" if cell.disputed else "", cell.rater_levels)
-
-
 @register.simple_tag
-def said(row: Row) -> SafeString:
+def said(row: SegmentRow) -> SafeString:
     label = _("Label")
     cells = (
         (

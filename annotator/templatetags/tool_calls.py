@@ -11,7 +11,7 @@ from annotator.importing.conversations import TOOL_CALLS
 register = template.Library()
 
 
-class Call(NamedTuple):
+class ToolCall(NamedTuple):
     """A call as people read it: the tool's name, and its arguments as indented JSON where they are JSON."""
 
     name: str
@@ -19,7 +19,7 @@ class Call(NamedTuple):
 
 
 @register.filter
-def tool_calls(turn: Mapping[str, str]) -> list[Call]:
+def tool_calls(turn: Mapping[str, str]) -> list[ToolCall]:
     """Returns the calls of a turn of that kind; none of any other turn."""
     if turn.get("kind") != TOOL_CALLS:
         return []
@@ -27,12 +27,12 @@ def tool_calls(turn: Mapping[str, str]) -> list[Call]:
     return [_call(call) for call in (calls if isinstance(calls, list) else [calls])]
 
 
-def _call(call: Any) -> Call:
+def _call(call: Any) -> ToolCall:
     function = call.get("function", call) if isinstance(call, dict) else call
     if not isinstance(function, dict):
-        return Call("", _indented(function))
+        return ToolCall("", _indented(function))
     given = function.get("arguments", function.get("parameters", {}))
-    return Call(str(function.get("name", "")), _indented(_of_json(given) if isinstance(given, str) else given))
+    return ToolCall(str(function.get("name", "")), _indented(_of_json(given) if isinstance(given, str) else given))
 
 
 def _of_json(text: str) -> Any:

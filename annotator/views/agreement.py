@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
+from operator import itemgetter
 from statistics import fmean
 from typing import Any
 
@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET
 from annotator import access
 from annotator.access import user_of
 from annotator.agreement.pair_counts import Selection
-from annotator.agreement.reports import Agreement, Pair, Rater, Report, rater_called, report
+from annotator.agreement.reports import Agreement, Rater, Report, rater_called, report
 from annotator.db.clock import database_now
 from annotator.models import Attribute, Project
 from annotator.projects.pseudonyms import Naming
@@ -36,9 +36,12 @@ def agreement(request: HttpRequest, slug: str) -> HttpResponse:
     ever = [one for scope in Attribute.Scope for one in project.attributes_ever(scope)]
     asked, known = {attribute.key for attribute in project.every_attribute()}, measured.all
     attributes = [one for one in ever if one.key in known and (one.key in asked or known[one.key].samples)]
-    order = Order.read(request.GET.get("by", ""), attributes)
-    rows = order.sorted([Row.of(rater, attributes, name=naming) for rater in measured.annotators])
+    order = RaterOrder.read(request.GET.get("by", ""), attributes)
+    rows = order.sorted([_row(rater, attributes, name=naming) for rater in measured.annotators])
     shares = (measured.spearman, measured.exact, measured.within_one)
+    of_kappas = [estimate for by_attribute in measured.selections.values() for estimate in by_attribute.values()]
+    first = number_in(request.GET, "from", most=MOST_RATERS) or 0
+    end = first + RATERS_SHOWN
     page = {
         "project": project,
         "report": measured,
@@ -49,7 +52,8 @@ def agreement(request: HttpRequest, slug: str) -> HttpResponse:
             for attribute in attributes
         ],
         "rated": max((estimate.samples for estimate in known.values()), default=0),
-        "reasons": _reasons(measured),
+        # Why kappas that have samples are undefined all the same.
+        "reasons": sorted({estimate.undefined_reason for estimate in of_kappas if estimate.samples} - {""}),
         "closeness": [
             (attribute, measured.alpha[attribute.key], *(measure[attribute.key] for measure in shares))
             for attribute in attributes
@@ -62,9 +66,19 @@ def agreement(request: HttpRequest, slug: str) -> HttpResponse:
             counts=[week.samples for week in measured.weeks],
         ),
         "order": order,
-        "pairs": [_pair(pair, attributes, name=naming) for pair in measured.pairs],
+        "pairs": [
+            {
+                "names": tuple(map(naming, pair.annotators)),
+                "shared": pair.shared,
+                "mean": _mean(pair.kappa),
+                "kappas": [pair.kappa[attribute.key] for attribute in attributes],
+            }
+            for pair in measured.pairs
+        ],
         "whose": request.GET["with"] if rater else "",
-        **_part(rows, number_in(request.GET, "from", most=MOST_RATERS) or 0),
+        "raters": rows[first:end],
+        "earlier": max(first - RATERS_SHOWN, 0) if first else None,
+        "later": end if end < len(rows) else None,
     }
     return render(request, "agreement.html", page)
 
@@ -79,32 +93,6 @@ def _selections(agreement: Report, project: Project) -> list[tuple[str, Mapping[
     ]
 
 
-def _reasons(agreement: Report) -> list[str]:
-    """Returns why kappas that have samples are undefined all the same."""
-    estimates = [estimate for by_attribute in agreement.selections.values() for estimate in by_attribute.values()]
-    reasons = {estimate.undefined_reason for estimate in estimates if estimate.samples}
-    return sorted(reasons - {""})
-
-
-def _part(rows: Sequence["Row"], first: int) -> dict[str, Any]:
-    """Returns a page of annotators, and where the pages before and after it begin."""
-    end = first + RATERS_SHOWN
-    return {
-        "raters": rows[first:end],
-        "earlier": max(first - RATERS_SHOWN, 0) if first else None,
-        "later": end if end < len(rows) else None,
-    }
-
-
-def _pair(pair: Pair, attributes: Sequence[Attribute], *, name: Naming) -> dict[str, Any]:
-    return {
-        "names": tuple(map(name, pair.annotators)),
-        "shared": pair.shared,
-        "mean": _mean(pair.kappa),
-        "kappas": [pair.kappa[attribute.key] for attribute in attributes],
-    }
-
-
 def _mean(measures: Mapping[str, float | None]) -> float | None:
     defined = [measure for measure in measures.values() if measure is not None]
     return fmean(defined) if defined else None
@@ -113,77 +101,41 @@ def _mean(measures: Mapping[str, float | None]) -> float | None:
 # The table of annotators -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Row:
-    """One annotator: means over the attributes, and the kappa of each attribute."""
-
-    name: str
-    shared: int
-    kappa: float | None
-    exact: float | None
-    bias: float | None
-    kappas: Sequence[float | None]
-
-    @classmethod
-    def of(cls, rater: Rater, attributes: Sequence[Attribute], *, name: Naming) -> "Row":
-        return cls(
-            name=name(rater.annotator),
-            shared=rater.shared,
-            kappa=_mean(rater.kappa),
-            exact=_mean(rater.exact),
-            bias=_mean(rater.bias),
-            kappas=[rater.kappa[attribute.key] for attribute in attributes],
-        )
+def _row(rater: Rater, attributes: Sequence[Attribute], *, name: Naming) -> dict[str, Any]:
+    """Returns one annotator by the columns of RaterOrder: means over the attributes, and the kappa of each."""
+    kappas = {f"kappa.{attribute.key}": rater.kappa[attribute.key] for attribute in attributes}
+    means = {"kappa": _mean(rater.kappa), "exact": _mean(rater.exact), "bias": _mean(rater.bias)}
+    return {"name": name(rater.annotator), "shared": rater.shared, "kappas": kappas.values(), **means, **kappas}
 
 
 @dataclass(frozen=True)
-class Heading:
-    """A column of the table: what a click on it sorts by, and how it is sorted now."""
-
-    label: str
-    link: str
-    sorted: str
-
-
-@dataclass(frozen=True)
-class Order:
-    """The order of the table: by a column of `Row`, or by the kappa of one attribute."""
+class RaterOrder:
+    """The order of the table: by one of its columns, which are here with what stands above them."""
 
     by: str
     falling: bool
-    attributes: Sequence[Attribute]
-
-    COLUMNS = ("name", "shared", "kappa", "exact", "bias")
+    columns: Mapping[str, str]
 
     @classmethod
-    def read(cls, text: str, attributes: Sequence[Attribute]) -> "Order":
+    def read(cls, text: str, attributes: Sequence[Attribute]) -> "RaterOrder":
         """Reads the order from an address. `-` before the name reverses it; an unknown name means most shared first."""
-        by, known = text.removeprefix("-"), {*cls.COLUMNS, *(f"kappa.{attribute.key}" for attribute in attributes)}
-        return cls(by, text.startswith("-"), attributes) if by in known else cls("shared", True, attributes)
+        columns = {"name": _("Annotator"), "shared": _("Shared"), "kappa": _("Kappa")}
+        columns |= {f"kappa.{attribute.key}": attribute.shown_name for attribute in attributes}
+        columns |= {"exact": _("Same"), "bias": _("Bias")}
+        by = text.removeprefix("-")
+        return cls(by, text.startswith("-"), columns) if by in columns else cls("shared", True, columns)
 
-    def sorted(self, rows: Sequence[Row]) -> list[Row]:
+    def sorted(self, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Sorts the rows. Undefined values come last, whichever way the column is sorted."""
-        known = [row for row in rows if self._value(row) is not None]
-        unknown = [row for row in rows if self._value(row) is None]
-        return sorted(known, key=self._value, reverse=self.falling) + unknown
+        known = [row for row in rows if row[self.by] is not None]
+        unknown = [row for row in rows if row[self.by] is None]
+        return sorted(known, key=itemgetter(self.by), reverse=self.falling) + unknown
 
-    def _value(self, row: Row) -> Any:
-        if not self.by.startswith("kappa."):
-            return attrgetter(self.by)(row)
-        return row.kappas[[attribute.key for attribute in self.attributes].index(self.by.removeprefix("kappa."))]
-
-    def headings(self) -> Iterator[Heading]:
-        yield self._heading("name", _("Annotator"))
-        yield self._heading("shared", _("Shared"))
-        yield self._heading("kappa", _("Kappa"))
-        for attribute in self.attributes:
-            yield self._heading(f"kappa.{attribute.key}", attribute.shown_name)
-        yield self._heading("exact", _("Same"))
-        yield self._heading("bias", _("Bias"))
-
-    def _heading(self, column: str, label: str) -> Heading:
-        now = "" if column != self.by else "descending" if self.falling else "ascending"
-        return Heading(label, f"-{column}" if now == "ascending" else column, now)
+    def headings(self) -> Iterator[dict[str, str]]:
+        """Yields what stands above each column, what a click on it sorts by, and how it is sorted now."""
+        for column, label in self.columns.items():
+            now = "" if column != self.by else "descending" if self.falling else "ascending"
+            yield {"label": label, "link": f"-{column}" if now == "ascending" else column, "sorted": now}
 
     def __str__(self) -> str:
         return f"-{self.by}" if self.falling else self.by

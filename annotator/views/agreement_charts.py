@@ -20,7 +20,12 @@ def by_attribute(
     attributes: Sequence[Attribute], selections: Sequence[tuple[str, Mapping[str, Agreement]]]
 ) -> Chart | None:
     """Returns kappa by attribute with its interval, a series for each selection; None if no kappa is defined."""
-    series = [_estimates(name, [estimates[one.key] for one in attributes]) for name, estimates in selections]
+    series = []
+    for name, estimates in selections:
+        shown = [estimates[one.key] for one in attributes]
+        ends = [estimate.interval or (None, None) for estimate in shown]
+        lows, highs = [low for low, _high in ends], [high for _low, high in ends]
+        series.append(Series(name, [one.kappa for one in shown], lows, highs))
     if not any(value is not None for one in series for value in one.values):
         return None
     return Chart(
@@ -33,11 +38,6 @@ def by_attribute(
         value_label=_("Weighted kappa"),
         digits=3,
     )
-
-
-def _estimates(name: str, estimates: Sequence[Agreement]) -> Series:
-    ends = [estimate.interval or (None, None) for estimate in estimates]
-    return Series(name, [one.kappa for one in estimates], [low for low, _high in ends], [high for _low, high in ends])
 
 
 def by_week(
@@ -71,20 +71,20 @@ def day_name(day: date) -> str:
 
 
 @dataclass(frozen=True)
-class Cell:
+class ConfusionCell:
     """A cell's share of its row in per cent, None in an empty row, and its shade from 0 to SHADES - 1."""
 
     percent: float | None
     shade: int
 
 
-def heat(confusion: Sequence[Sequence[int]]) -> list[tuple[int, int, list[Cell]]]:
+def heat(confusion: Sequence[Sequence[int]]) -> list[tuple[int, int, list[ConfusionCell]]]:
     """Returns for each level how often it was given, and which ratings of the same responses it met."""
-    return [(level(score), sum(row), [_cell(count, sum(row)) for count in row]) for score, row in enumerate(confusion)]
-
-
-def _cell(count: int, total: int) -> Cell:
-    if not total:
-        return Cell(None, 0)
-    # A cell that holds its whole row would be one shade beyond the darkest.
-    return Cell(100 * count / total, min(SHADES * count // total, SHADES - 1))
+    rows = []
+    for score, row in enumerate(confusion):
+        total = sum(row)
+        # A cell that holds its whole row would be one shade beyond the darkest.
+        shades = [min(SHADES * count // total, SHADES - 1) if total else 0 for count in row]
+        cells = [ConfusionCell(100 * n / total if total else None, shade) for n, shade in zip(row, shades, strict=True)]
+        rows.append((level(score), total, cells))
+    return rows

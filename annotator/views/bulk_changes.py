@@ -18,7 +18,7 @@ from annotator.review import bulk_changes as stage
 from annotator.search import criteria
 from annotator.search.criteria import Criteria
 from annotator.web.acting import show_refusal
-from annotator.web.query_parameters import number_in
+from annotator.web.paging import page_of
 
 PAGE = 25
 
@@ -31,7 +31,11 @@ def change_tasks(request: HttpRequest, slug: str) -> HttpResponse:
     # The address holds the choice, the filters of the list included.
     form = BulkChangeForm(request.GET)
     filters = TasksForm(project, request.GET, manages=True)
-    page = {"project": project, "manages": True, "form": form, "back": _filters_of(request)}
+    # The filters of the list alone, without what belongs to the change.
+    back = request.GET.copy()
+    for name in ("tasks", "task", "action", "priority", "after"):
+        back.pop(name, None)
+    page = {"project": project, "manages": True, "form": form, "back": back.urlencode()}
     if not form.is_valid() or not filters.is_valid():
         return render(request, "workspace/change_tasks.html", page, status=422)
     chosen, action, priority = form.cleaned_data["tasks"], form.cleaned_data["action"], form.cleaned_data["priority"]
@@ -42,7 +46,9 @@ def change_tasks(request: HttpRequest, slug: str) -> HttpResponse:
             tasks = criteria.found(project, filters.criteria(), reader=user)
         if request.method == "POST":
             change = stage.change_many(project, tasks, action=action, priority=priority, by=user, now=database_now())
-            _say_what_was_done(request, change)
+            text = ngettext("%(count)s task was changed.", "%(count)s tasks were changed.", change.changed)
+            going_on = _("The tasks are being changed in the background.")
+            messages.success(request, text % {"count": change.changed} if change.finished_at else going_on)
             return redirect("bulk-changes", slug)
         page["foreseen"] = stage.bulk_change_preview(project, tasks, action=action, priority=priority)
     except Refusal as refused:
@@ -53,38 +59,13 @@ def change_tasks(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "workspace/change_tasks.html", page)
 
 
-def _filters_of(request: HttpRequest) -> str:
-    """Returns the filters of the list in the address, without what belongs to the change."""
-    filters = request.GET.copy()
-    for name in ("tasks", "task", "action", "priority", "after"):
-        filters.pop(name, None)
-    return filters.urlencode()
-
-
-def _say_what_was_done(request: HttpRequest, change: BulkChange) -> None:
-    if change.finished_at is None:
-        messages.success(request, _("The tasks are being changed in the background."))
-        return
-    text = ngettext("%(count)s task was changed.", "%(count)s tasks were changed.", change.changed)
-    messages.success(request, text % {"count": change.changed})
-
-
 @require_GET
 def bulk_changes(request: HttpRequest, slug: str) -> HttpResponse:
     """Lists the changes of many tasks, the newest first, each with the button that undoes it."""
     project = access.managed_project(user_of(request), slug)
-    changes = project.bulk_changes.select_related("by").order_by("-pk")
-    before = number_in(request.GET, "before")
-    rows = list((changes.filter(pk__lt=before) if before else changes)[: PAGE + 1])
-    context = {
-        "project": project,
-        "manages": True,
-        "rows": rows[:PAGE],
-        "further": rows[PAGE - 1].pk if len(rows) > PAGE else None,
-        "first": not before,
-        "under_way": any(row.is_under_way() for row in rows),
-    }
-    return render(request, "workspace/bulk_changes.html", context)
+    page = page_of(request, project.bulk_changes.select_related("by").order_by("-pk"), size=PAGE)
+    page |= {"project": project, "manages": True, "under_way": any(row.is_under_way() for row in page["rows"])}
+    return render(request, "workspace/bulk_changes.html", page)
 
 
 @require_POST

@@ -1,7 +1,5 @@
 """The tab Data: the project's tasks in a list, found by words and filters, and everything about one task."""
 
-from typing import Any
-
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET
@@ -10,15 +8,12 @@ from annotator import access
 from annotator.access import user_of
 from annotator.forms.bulk_changes import BulkChangeForm
 from annotator.forms.data import TasksForm
-from annotator.forms.rating import PREFERENCE_TEXTS
-from annotator.models import Project
 from annotator.refusals import Refusal
 from annotator.search import words
 from annotator.search.criteria import NothingToFind, matching, searching
-from annotator.search.listing import BEGINNING, MOST_COUNTED, Listed, Page, page
+from annotator.search.listing import MOST_COUNTED, Page, excerpt, page
+from annotator.views.rating_texts import preference_text
 from annotator.web.query_parameters import number_in
-
-EXCERPT = 160
 
 
 @require_GET
@@ -27,7 +22,10 @@ def data(request: HttpRequest, slug: str) -> HttpResponse:
     user = user_of(request)
     project = access.reviewed_project(user, slug)
     if any(not value for value in request.GET.values()):
-        return redirect(f"{request.path}?{_without_blanks(request)}")
+        filled = request.GET.copy()
+        for name, values in list(filled.lists()):
+            filled.setlist(name, [value for value in values if value])
+        return redirect(f"{request.path}?{filled.urlencode()}")
     manages = access.manages(user, project)
     form = TasksForm(project, request.GET, manages=manages)
     found, refused = Page([], None, 0), ""
@@ -47,7 +45,15 @@ def data(request: HttpRequest, slug: str) -> HttpResponse:
         "project": project,
         "manages": manages,
         "form": form,
-        "rows": [_row(listed) for listed in found.rows],
+        "rows": [
+            {
+                "listed": one,
+                "task": one.task,
+                "excerpt": excerpt(one.task.beginning),
+                "preference": preference_text(one.preference),
+            }
+            for one in found.rows
+        ],
         "found": found,
         "refused": refused,
         "most": MOST_COUNTED,
@@ -55,36 +61,9 @@ def data(request: HttpRequest, slug: str) -> HttpResponse:
         "filtered": any(name in form.fields for name in filters if name != "order"),
         "first": "after" not in request.GET,
         "unread": words.waiting(),
-        "attribute": _deciding(project),
+        # The attribute whose labels the list shows.
+        "attribute": next((one.name for one in project.attributes_for() if one.key == project.spread_attribute), ""),
         "changing": BulkChangeForm() if manages else None,
         "chosen_filters": [(name, value) for name, value in filters.items() if name in form.fields],
     }
     return render(request, "workspace/data.html", context, status=422 if form.errors or refused else 200)
-
-
-def _without_blanks(request: HttpRequest) -> str:
-    filled = request.GET.copy()
-    for name, values in list(filled.lists()):
-        filled.setlist(name, [value for value in values if value])
-    return filled.urlencode()
-
-
-def _row(listed: Listed) -> dict[str, Any]:
-    preference = listed.preference
-    return {
-        "listed": listed,
-        "task": listed.task,
-        "excerpt": excerpt(listed.task.beginning),
-        "preference": "" if preference is None else PREFERENCE_TEXTS.get(preference, ""),
-    }
-
-
-def excerpt(text: str | None) -> str:
-    words_of_text = " ".join((text or "")[:BEGINNING].split())
-    return words_of_text if len(words_of_text) <= EXCERPT else words_of_text[:EXCERPT] + "…"
-
-
-def _deciding(project: Project) -> str:
-    """Returns the name of the attribute whose labels the list shows."""
-    attributes = project.attributes_for()
-    return next((attribute.name for attribute in attributes if attribute.key == project.spread_attribute), "")

@@ -17,7 +17,6 @@ from annotator.access import user_of
 from annotator.db.clock import database_now
 from annotator.db.statement_timeouts import streamed
 from annotator.exporting import jobs
-from annotator.exporting.columns import Row
 from annotator.exporting.formats import content_type, file_name
 from annotator.exporting.jobs import downloaded
 from annotator.exporting.previews import Preview, preview
@@ -56,17 +55,13 @@ def export_data(request: HttpRequest, slug: str) -> HttpResponse:
         "form": form,
         "preview": shown,
         "columns": columns,
-        "rows": [_cells(row, columns) for row in shown.first] if shown else [],
+        "rows": [[_shown(row.get(name)) for name in columns] for row in shown.first] if shown else [],
         "is_large": bool(shown and shown.rows > LARGE),
     }
     return render(request, "workspace/export_data.html", context, status=422 if form.errors else 200)
 
 
-def _cells(row: Row, columns: list[str]) -> list[str]:
-    return [_shortened(row.get(name)) for name in columns]
-
-
-def _shortened(value: Any) -> str:
+def _shown(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, cls=DjangoJSONEncoder)
     return text if len(text) <= LONGEST_CELL else f"{text[:LONGEST_CELL]}…"
 

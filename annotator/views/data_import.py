@@ -9,7 +9,6 @@ from string import ascii_uppercase
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -44,7 +43,7 @@ from annotator.web.acting import show_refusal
 from annotator.web.body_limits import most_bytes
 from annotator.web.lane_shares import require_share
 from annotator.web.middleware import HtmxRequest
-from annotator.web.query_parameters import number_in
+from annotator.web.paging import page_of
 
 PAGE = 20
 JOBS_SHOWN = 10
@@ -113,27 +112,13 @@ def import_list(request: HttpRequest, slug: str) -> HttpResponse:
 
 def _lists(request: HttpRequest, project: Project) -> dict[str, Any]:
     rows = Import.objects.filter(project=project).exclude(created=0).select_related("by").order_by("-pk")
-    before = number_in(request.GET, "before")
-    if before is not None:
-        rows = rows.filter(pk__lt=before)
-    # One row more says whether there is a further page, without a count.
-    imports = list(rows.prefetch_related("jobs")[: PAGE + 1])
-    shown = list(_listed_jobs(project)) if before is None else []
-    return {
-        "project": project,
-        "jobs": shown,
-        "under_way": any(job.is_under_way() for job in shown),
-        "imports": imports[:PAGE],
-        "further": imports[PAGE - 1].pk if len(imports) > PAGE else None,
-        "first": before is None,
-    }
-
-
-def _listed_jobs(project: Project) -> QuerySet[ImportJob]:
-    """Returns the newest jobs, without those that the list of imports shows anyhow."""
+    page = page_of(request, rows.prefetch_related("jobs"), size=PAGE)
+    # The newest, without those that the list of imports shows anyhow.
     arrived = ImportJob.objects.arrived().filter(project=project)
     imported = arrived.filter(state=ImportJob.State.DONE, import_row__isnull=False)
-    return arrived.exclude(pk__in=imported.values("pk")).order_by("-pk")[:JOBS_SHOWN]
+    waiting = arrived.exclude(pk__in=imported.values("pk")).order_by("-pk")
+    shown = list(waiting[:JOBS_SHOWN]) if page["first"] else []
+    return page | {"project": project, "jobs": shown, "under_way": any(job.is_under_way() for job in shown)}
 
 
 @require_GET
@@ -147,7 +132,12 @@ def _job_page(request: HttpRequest, job: ImportJob, *, written: ColumnMapping | 
     """Returns what the page of an upload shows; its first rows by the `written` mapping, where there is one."""
     page: dict[str, Any] = {"project": job.project, "job": job}
     if job.is_under_way():
-        page |= _progress(job)
+        others = ImportJob.objects.exclude(pk=job.pk)
+        at_work = others.filter(state=ImportJob.State.WORKING)
+        before = at_work | others.filter(state=ImportJob.State.WAITING, pk__lt=job.pk)
+        silent = job.heartbeat_at is not None and job.heartbeat_at < database_now() - SILENT_AFTER
+        page["before"] = before.count() if job.state == ImportJob.State.WAITING else 0
+        page["silent"] = silent and job.state == ImportJob.State.WORKING
     else:
         page["errors"] = job.errors.order_by("pk")[:ERRORS_SHOWN]
         page["kept_errors"] = job.errors.count() if job.rejected or job.ratings_left_out else 0
@@ -161,16 +151,6 @@ def _managed_job(request: HttpRequest, slug: str, job_id: int) -> ImportJob:
     project = access.managed_project(user_of(request), slug)
     rows = ImportJob.objects.arrived().select_related("project__rubric", "requested_by", "import_row")
     return get_object_or_404(rows, project=project, pk=job_id)
-
-
-def _progress(job: ImportJob) -> dict[str, Any]:
-    others = ImportJob.objects.exclude(pk=job.pk)
-    before = others.filter(state=ImportJob.State.WORKING) | others.filter(state=ImportJob.State.WAITING, pk__lt=job.pk)
-    silent = job.heartbeat_at is not None and job.heartbeat_at < database_now() - SILENT_AFTER
-    return {
-        "before": before.count() if job.state == ImportJob.State.WAITING else 0,
-        "silent": silent and job.state == ImportJob.State.WORKING,
-    }
 
 
 def _preview(request: HttpRequest, job: ImportJob, *, written: ColumnMapping | None) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The story of one task: its texts, its label and how it was made, every rating, and what happened when."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from operator import itemgetter
 from typing import Any
@@ -17,21 +17,18 @@ from annotator.access import user_of
 from annotator.annotation.cuts import RecutMeanwhile
 from annotator.forms.segments import review_tables
 from annotator.limits import MOST_RESPONSES
-from annotator.models import Adjudication, BulkChange, Label, Project, SkipReason, Task, UnsafeCategory, User, Verdict
+from annotator.models import Adjudication, BulkChange, Label, SkipReason, Task, UnsafeCategory, Verdict
 from annotator.models.in_force import preferences_stated
-from annotator.pii.highlights import marks_of
 from annotator.projects.pseudonyms import Naming
 from annotator.refusals import Refusal
-from annotator.review.rating_sheets import Rater, Reviewed, reviewed
+from annotator.review.rating_sheets import reviewed
 from annotator.review.timelines import Event, timeline
 from annotator.search.criteria import GivenReward, champion_scores
 from annotator.templatetags.scales import level
 from annotator.views.rating_texts import (
     comparison_text,
-    imported_feedback,
     preference_text,
-    unlikely_scores,
-    written_answers,
+    side_by_side,
 )
 from annotator.web.query_parameters import number_in
 
@@ -57,25 +54,24 @@ def _page(
         messages.error(request, str(refused))
         return redirect("data", slug)
     naming = access.naming_for(user, project)
-    manages = naming.by_name
+    manages, attributes = naming.by_name, project.attributes_for()
     given = champion_scores().scores_of(task) if manages else []
     rewards = {reward.response: reward.reward for reward in given if reward.by_champion}
-    labels = {label.response_id: label for label in _labels(task)}
+    in_use = task.state in (Task.State.OPEN, Task.State.COMPLETE)
+    in_force = Label.objects.in_force().filter(response__task=task) if in_use else ()
+    labels = {label.response_id: label for label in in_force}
+    # The levels of the labels, before rounding.
+    levels = {pk: [level(label.means.get(one.key)) for one in attributes] for pk, label in labels.items()}
+    stated = preferences_stated([task.pk]).get(task.pk)
     expected = {one.response: one.segments for one in given if one.by_champion}
     tables = review_tables(shown, project, finest=True, labels=labels, expected=expected)
-    happened = timeline(task)
-    people = {event.who.pk: event.who for event in happened if event.who}
-    context = {
+    context = side_by_side(shown, naming=naming) | {
         "project": project,
         "manages": manages,
-        "task": task,
-        "conversation": task.conversation,
-        "pii": marks_of(task),
-        "shown": shown,
         "sheets": [
             {
                 "ratings": sheet,
-                "label": _label_levels(project, labels.get(sheet.response.pk)),
+                "label": levels.get(sheet.response.pk, [None] * len(attributes)),
                 "reward": rewards.get(sheet.response.pk),
                 "table": segments,
                 "parts": annotation.as_parts(sheet.response),
@@ -83,16 +79,13 @@ def _page(
             }
             for sheet, segments in zip_longest(shown.sheets, tables)
         ],
-        "attributes": project.attributes_for(),
+        "attributes": attributes,
         "may_be_recut": manages and bool(project.aspects()) and not shown.raters and not labels,
         "labelled": bool(labels),
         "source": next(iter(sorted(label.source for label in labels.values())), ""),
-        "unlikely": unlikely_scores(shown),
-        "raters": [_rater(rater, shown, naming, people) for rater in shown.raters],
-        "imported_feedback": imported_feedback(shown),
         "settled_by": naming(shown.adjudication.by) if shown.adjudication else "",
-        "comparison": _comparison_in_force(shown, task),
-        "events": list(_events(happened, given, naming, manages=manages)),
+        "comparison": preference_text(stated) or comparison_text(shown.adjudication, shown),
+        "events": list(_events(timeline(task), given, naming, manages=manages)),
     }
     return render(request, "workspace/data_task.html", context, status=status)
 
@@ -118,32 +111,6 @@ def recut(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     else:
         messages.success(request, _("The segments are changed."))
     return redirect("data-task", slug, task.pk)
-
-
-def _label_levels(project: Project, label: Label | None) -> list[float | None]:
-    """Returns the levels of a label on the project's attributes, before rounding."""
-    return [level(label.means.get(attribute.key)) if label else None for attribute in project.attributes_for()]
-
-
-def _labels(task: Task) -> Iterable[Label]:
-    if task.state not in (Task.State.OPEN, Task.State.COMPLETE):
-        return []
-    return Label.objects.in_force().filter(response__task=task)
-
-
-def _rater(rater: Rater, shown: Reviewed, naming: Naming, people: Mapping[int, User]) -> dict[str, Any]:
-    assignment = rater.annotation.assignment
-    return {
-        "rater": rater,
-        "name": naming(people.get(assignment.annotator_id) or assignment.annotator),
-        "preference": comparison_text(rater.annotation, shown),
-        "written": written_answers(rater, shown),
-    }
-
-
-def _comparison_in_force(shown: Reviewed, task: Task) -> str:
-    stated = preference_text(preferences_stated([task.pk]).get(task.pk))
-    return stated or comparison_text(shown.adjudication, shown)
 
 
 # The timeline ----------------------------------------------------------------------------------------------

@@ -12,7 +12,8 @@ from annotator.access import user_of
 from annotator.db.clock import database_now
 from annotator.review import edits as stage
 from annotator.web.acting import show_refusal
-from annotator.web.query_parameters import as_number, number_in
+from annotator.web.paging import page_of
+from annotator.web.query_parameters import as_number
 
 PAGE = 20
 
@@ -29,14 +30,5 @@ def edits(request: HttpRequest, slug: str) -> HttpResponse:
             text = ngettext("%(count)s edit is now rated.", "%(count)s edits are now rated.", created)
             messages.success(request, text % {"count": created} if created else _("Tick the edits to be rated first."))
         return redirect("edits", slug)
-    listed = stage.edits_of(project, reader=user)
-    before = number_in(request.GET, "before")
-    rows = list((listed.filter(pk__lt=before) if before else listed)[: PAGE + 1])
-    context = {
-        "project": project,
-        "manages": True,
-        "rows": rows[:PAGE],
-        "further": rows[PAGE - 1].pk if len(rows) > PAGE else None,
-        "first": not before,
-    }
-    return render(request, "workspace/edits.html", context)
+    shown = page_of(request, stage.edits_of(project, reader=user), size=PAGE)
+    return render(request, "workspace/edits.html", {"project": project, "manages": True, **shown})

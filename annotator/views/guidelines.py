@@ -2,22 +2,38 @@
 
 from typing import Any
 
+from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from annotator import access
 from annotator.access import user_of
-from annotator.forms.guidelines import GuidelinesForm
 from annotator.models import Guideline, Project
 from annotator.projects import guidelines
-from annotator.projects.guideline_template import template_for
-from annotator.projects.guidelines import NewerGuidelines
+from annotator.projects.guidelines import LONGEST_GUIDELINES, NewerGuidelines, template_for
 from annotator.refusals import Refusal
 from annotator.web.query_parameters import number_in
+
+
+class GuidelinesForm(forms.Form):
+    """Asks for a text in markdown, and knows which version it changes."""
+
+    text = forms.CharField(
+        label=gettext_lazy("Text in markdown"),
+        max_length=LONGEST_GUIDELINES,
+        strip=False,
+        widget=forms.Textarea(attrs={"rows": 24, "class": "tall", "dir": "auto"}),
+        help_text=gettext_lazy("# begins a heading, - an item of a list; **bold**, *italic*, `code`, [text](address)."),
+    )
+    based_on = forms.IntegerField(min_value=0, max_value=2**31 - 1, widget=forms.HiddenInput)
+
+    def __init__(self, data: Any = None, *, text: str = "", version: int = 0) -> None:
+        super().__init__(data, initial={"text": text, "based_on": version})
+
 
 PAGE = 25
 READERS_SHOWN = 100

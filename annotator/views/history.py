@@ -13,15 +13,15 @@ from annotator.access import user_of
 from annotator.db.clock import database_now
 from annotator.forms import RatingForm, SkipForm, filled
 from annotator.forms.segment_cells import by_cell
-from annotator.models import Annotation, Assignment, Draft, Task
+from annotator.models import Annotation, Assignment, Draft
 from annotator.pii.highlights import marks_of
 from annotator.review.verdicts import latest_verdict, latest_verdicts
+from annotator.search.listing import excerpt
 from annotator.views.returning import back
 from annotator.web.acting import show_refusal
-from annotator.web.query_parameters import number_in
+from annotator.web.paging import page_of
 
 PAGE = 25
-EXCERPT = 160
 
 
 @require_GET
@@ -29,30 +29,19 @@ def history(request: HttpRequest, slug: str) -> HttpResponse:
     """Lists the newest annotations first, a page at a time; `before` is the last id of the page before."""
     project = access.membership(user_of(request), slug).project
     mine = Annotation.objects.current().for_project(project.pk).filter(annotator=user_of(request))
-    before = number_in(request.GET, "before")
-    if before is not None:
-        mine = mine.filter(pk__lt=before)
-    # One row more says whether there are older ones, without a count.
-    stored = list(mine.select_related("assignment__task__project").order_by("-pk")[: PAGE + 1])
-    verdicts = latest_verdicts([row.assignment_id for row in stored])
-    changeable = annotation.changeable(stored, verdicts)
+    page = page_of(request, mine.select_related("assignment__task__project").order_by("-pk"), size=PAGE)
+    verdicts = latest_verdicts([row.assignment_id for row in page["rows"]])
+    changeable = annotation.changeable(page["rows"], verdicts)
     rows = [
         {
             "annotation": row,
-            "excerpt": _excerpt(row.assignment.task),
+            "excerpt": excerpt(str(row.assignment.task.conversation[-1]["content"])),
             "verdict": verdicts.get(row.assignment_id),
             "open": row.assignment_id in changeable,
         }
-        for row in stored[:PAGE]
+        for row in page["rows"]
     ]
-    older = stored[PAGE - 1].pk if len(stored) > PAGE else None
-    return render(request, "history.html", {"project": project, "rows": rows, "older": older, "before": before})
-
-
-def _excerpt(task: Task) -> str:
-    # Cut before white space is collapsed: a turn may be a million characters long.
-    text = " ".join(str(task.conversation[-1]["content"])[: EXCERPT * 2].split())
-    return text if len(text) <= EXCERPT else text[:EXCERPT] + "…"
+    return render(request, "history.html", page | {"project": project, "rows": rows})
 
 
 @require_http_methods(["GET", "POST"])

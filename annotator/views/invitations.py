@@ -24,7 +24,7 @@ from annotator.projects import invitation_lists, invitation_mails, members, pass
 from annotator.projects import invitations as stage
 from annotator.projects.invitation_lists import WrongLines
 from annotator.refusals import Refusal
-from annotator.web.query_parameters import number_in
+from annotator.web.paging import page_of
 
 PAGE = 25
 
@@ -69,16 +69,13 @@ def _page(
     list_form: InvitationListForm,
     wrong: WrongLines | None = None,
 ) -> HttpResponse:
-    before, now = number_in(request.GET, "before"), database_now()
-    rows = list(stage.newest_first(project, before=before)[: PAGE + 1])
-    context = {
+    page, now = page_of(request, stage.newest_first(project), size=PAGE), database_now()
+    context = page | {
         "project": project,
         "form": form,
         "list_form": list_form,
         "wrong": wrong,
-        "rows": [(row, stage.state_of(row, now=now)) for row in rows[:PAGE]],
-        "further": rows[PAGE - 1].pk if len(rows) > PAGE else None,
-        "first": before is None,
+        "rows": [(row, stage.state_of(row, now=now)) for row in page["rows"]],
         "mails": invitation_mails.are_sent(),
     }
     return render(request, "workspace/invitations.html", context, status=200 if request.method == "GET" else 422)

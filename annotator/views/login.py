@@ -1,4 +1,4 @@
-"""The login and logout pages, and where the admin sends those whom it does not let in."""
+"""The login and logout pages, where the admin sends those whom it does not let in, and what a stale form gets."""
 
 import re
 from typing import Any
@@ -8,7 +8,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import LoginView, LogoutView, redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_GET
@@ -64,3 +64,8 @@ class Logout(LogoutView):
         # Before the session ends: afterwards nobody knows whose it was.
         logins.note_logout(request)
         return super().post(request, *args, **kwargs)
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """Explains the refusal: most often somebody logged out, or logged in as somebody else, after opening the form."""
+    return render(request, "csrf.html", {"reason": reason}, status=403)

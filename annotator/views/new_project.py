@@ -15,8 +15,9 @@ from annotator.access import user_of
 from annotator.forms.new_project import CopyProjectForm, NewProjectForm
 from annotator.models import Project
 from annotator.projects import project_settings
-from annotator.projects.copying import copy_project
 from annotator.projects.presets import PRESETS, workload
+from annotator.projects.project_settings import copy_project
+from annotator.projects.settings import TRAINER
 from annotator.projects.settings_check import InvalidProject, deciding_in, never_met, scales_of
 from annotator.web.middleware import HtmxRequest
 
@@ -35,7 +36,6 @@ def new_project(request: HtmxRequest) -> HttpResponse:
         else NewProjectForm(user, initial=NewProjectForm.beginning())
     )
     if request.method == "POST" and "preview" in request.POST:
-        form.is_valid()
         estimate = _estimate(form)
         if request.htmx:
             page = {"estimate": estimate, "never": _never_met(form)}
@@ -84,8 +84,7 @@ def _estimate(form: NewProjectForm) -> Any:
     if not form.is_bound:
         first = next(iter(PRESETS.values()))
         return workload(first.numbers, tasks=form.initial["tasks_planned"])
-    if not hasattr(form, "cleaned_data"):
-        form.is_valid()
+    form.is_valid()
     numbers, tasks = form.numbers(), form.cleaned_data.get("tasks_planned")
     return workload(numbers, tasks=tasks) if numbers and tasks is not None else None
 
@@ -108,4 +107,6 @@ def _created(request: HtmxRequest, project: Project) -> HttpResponse:
 def show_errors(form: forms.BaseForm, invalid: InvalidProject) -> None:
     """Puts the reasons of a refusal at their fields, and those without a field at the top of the form."""
     for name, texts in invalid.errors.items():
-        form.add_error(name if name in form.fields else None, texts)
+        # The trainer's settings have a field for those that are not common.
+        field = "further" if name == TRAINER else name
+        form.add_error(field if field in form.fields else None, texts)

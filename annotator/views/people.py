@@ -17,7 +17,7 @@ from annotator.access import user_of
 from annotator.db.clock import database_now
 from annotator.forms.people import ActionForm, MemberForm, ReasonForm
 from annotator.gold import gold_tasks
-from annotator.models import Membership, Project, Pseudonym, Role, Tally, User
+from annotator.models import Project, Pseudonym, Role, Tally, User
 from annotator.projects import member_actions, members, password_links, people_lists
 from annotator.projects.pseudonyms import Naming
 from annotator.review import exclude, exclusion_preview, readmission_preview, readmit
@@ -25,11 +25,10 @@ from annotator.review.exclusions import counting, people_of, person_named
 from annotator.views import person_charts
 from annotator.views.returning import back
 from annotator.web.acting import show_refusal
-from annotator.web.query_parameters import choice_in, number_in
+from annotator.web.paging import page_of
+from annotator.web.query_parameters import choice_in
 
 PAGE = 50
-EXCLUSIONS_SHOWN = 50
-LATEST_SHOWN = 10
 STATES = {
     "paused": gettext_lazy("Paused"),
     "excluded": gettext_lazy("Excluded"),
@@ -126,7 +125,8 @@ def _managed(request: HttpRequest, project: Project, user: User) -> dict[str, An
         return shown
     form = MemberForm(member, request.POST if request.method == "POST" else None)
     if form.is_valid() and form.save(by=user_of(request)):
-        messages.success(request, _saved(member))
+        offered = _("%(user)s has been asked, and will manage the project after accepting.") % {"user": member.user}
+        messages.success(request, offered if member.offered_role else _("Saved."))
         return {"saved": True}
     if form.is_bound:
         # The refused change was rolled back, but the object still has it.
@@ -138,12 +138,6 @@ def _managed(request: HttpRequest, project: Project, user: User) -> dict[str, An
         "no_link": password_links.why_not(user, by=user_of(request), project=project),
         "hours": password_links.HOURS,
     }
-
-
-def _saved(member: Membership) -> str:
-    if member.offered_role:
-        return _("%(user)s has been asked, and will manage the project after accepting.") % {"user": member.user}
-    return _("Saved.")
 
 
 @require_POST
@@ -189,17 +183,10 @@ def exclusions(request: HttpRequest, slug: str) -> HttpResponse:
         if found:
             return redirect("exclude-person", slug, found.username)
         messages.error(request, _("Nobody with this name has worked in this project."))
-    before = number_in(request.GET, "before")
-    rows = project.exclusions.select_related("annotator", "by").order_by("-pk")
-    shown = list((rows.filter(pk__lt=before) if before else rows)[: EXCLUSIONS_SHOWN + 1])
+    page = page_of(request, project.exclusions.select_related("annotator", "by").order_by("-pk"), size=PAGE)
     pseudonym_of = Naming(project, by_name=False)
-    context = {
-        "project": project,
-        "rows": [(row, pseudonym_of(row.annotator)) for row in shown[:EXCLUSIONS_SHOWN]],
-        "further": shown[EXCLUSIONS_SHOWN - 1].pk if len(shown) > EXCLUSIONS_SHOWN else None,
-        "first": before is None,
-    }
-    return render(request, "workspace/exclusions.html", context)
+    page |= {"project": project, "rows": [(row, pseudonym_of(row.annotator)) for row in page["rows"]]}
+    return render(request, "workspace/exclusions.html", page)
 
 
 @require_http_methods(["GET", "POST"])

@@ -66,7 +66,7 @@ def _volume_charts(volume: Volume) -> list[Chart]:
     if not any(count for _week, count in volume.weeks):
         return []
     weeks = [date_format(week, "SHORT_DATE_FORMAT") for week, _count in volume.weeks]
-    tasks = _("tasks")
+    tasks, partial = _("tasks"), _("Only the latest %(number)s tasks are counted, so the earliest weeks may lack some.")
     charts = [
         Chart(
             name="tasks-by-day",
@@ -83,7 +83,7 @@ def _volume_charts(volume: Volume) -> list[Chart]:
             places=weeks,
             series=[Series(tasks, [count for _week, count in volume.weeks])],
             place_label=_("week from"),
-            note=_partial() if volume.is_partial else "",
+            note=partial % {"number": number(person_work.COUNTED, 0)} if volume.is_partial else "",
         ),
     ]
     if any(seconds is not None for seconds in volume.seconds):
@@ -99,11 +99,6 @@ def _volume_charts(volume: Volume) -> list[Chart]:
         )
         charts.append(pace)
     return charts
-
-
-def _partial() -> str:
-    text = _("Only the latest %(number)s tasks are counted, so the earliest weeks may lack some.")
-    return text % {"number": number(person_work.COUNTED, 0)}
 
 
 def _agreement_charts(agreed: WithOthers, attributes: Sequence[Attribute]) -> list[Chart]:

@@ -5,7 +5,6 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -19,6 +18,7 @@ from annotator.projects.settings import COMMON, RECOUNTING, TRAINER
 from annotator.projects.settings_check import InvalidProject, never_met
 from annotator.refusals import Refusal
 from annotator.stale_edits import FIELD, ChangedMeanwhile, sealed
+from annotator.views.new_project import show_errors
 from annotator.web.middleware import HtmxRequest
 
 
@@ -38,7 +38,7 @@ def settings(request: HtmxRequest, slug: str) -> HttpResponse:
         try:
             recounted = project_settings.change(project, form.changes(), seen=form.shown())
         except InvalidProject as invalid:
-            _show_errors(form, invalid)
+            show_errors(form, invalid)
         except ChangedMeanwhile as stale:
             return _changed_meanwhile(request, project.pk, form, stale)
         else:
@@ -76,12 +76,6 @@ def _previewed(project: Project, form: ProjectSettingsForm) -> dict[str, Any]:
     return {"asked": True, "preview": preview, "is_same": not changes, "never": never_met(then)}
 
 
-def _show_errors(form: ProjectSettingsForm, invalid: InvalidProject) -> None:
-    for name, texts in invalid.errors.items():
-        field = "further" if name == TRAINER else name
-        form.add_error(field if field in form.fields else None, texts)
-
-
 def _changed_meanwhile(
     request: HttpRequest, project_id: int, form: ProjectSettingsForm, stale: ChangedMeanwhile
 ) -> HttpResponse:
@@ -116,17 +110,9 @@ def _label(form: ProjectSettingsForm, name: str) -> str:
 
 
 def _page(project: Project, form: ProjectSettingsForm) -> dict[str, Any]:
-    try:
-        rubric = reverse("rubric", args=[project.slug])
-    except NoReverseMatch:
-        rubric = ""
     wrong = [(field, error) for field in form for error in field.errors] if form.is_bound else []
-    page = {"project": project, "form": form, "rubric": rubric, "wrong": wrong, "counted": _recount_waits(project)}
-    return page | {"never": never_met(project)}
-
-
-def _recount_waits(project: Project) -> bool:
-    return project.recounts_wanted.exists()
+    counted, never = project.recounts_wanted.exists(), never_met(project)
+    return {"project": project, "form": form, "wrong": wrong, "counted": counted, "never": never}
 
 
 # The end of a project --------------------------------------------------------------------------------------
@@ -137,7 +123,8 @@ def archive_project(request: HttpRequest, slug: str) -> HttpResponse:
     """Archives the project. It takes no work, and can be brought back."""
     project = access.managed_project(user_of(request), slug)
     archive.archive(project, now=database_now())
-    messages.success(request, _said(_("%(project)s is archived. It takes no work, and nothing is lost."), project))
+    text = _("%(project)s is archived. It takes no work, and nothing is lost.")
+    messages.success(request, text % {"project": project.name})
     return redirect("project-settings", slug)
 
 
@@ -146,7 +133,7 @@ def restore_project(request: HttpRequest, slug: str) -> HttpResponse:
     """Takes the project out of the archive."""
     project = access.managed_project(user_of(request), slug)
     archive.restore(project)
-    messages.success(request, _said(_("%(project)s takes work again."), project))
+    messages.success(request, _("%(project)s takes work again.") % {"project": project.name})
     return redirect("project-settings", slug)
 
 
@@ -164,11 +151,7 @@ def delete_project(request: HttpRequest, slug: str) -> HttpResponse:
             form.add_error(None, str(refused))
         else:
             said = _("%(project)s is deleted.") if is_deleted else _("%(project)s is being deleted.")
-            messages.success(request, _said(said, project))
+            messages.success(request, said % {"project": project.name})
             return redirect("home")
     page = {"project": project, "form": form, "contents": deletion.contents(project)}
     return render(request, "workspace/delete_project.html", page, status=422 if form.is_bound else 200)
-
-
-def _said(sentence: str, project: Project) -> str:
-    return sentence % {"project": project.name}

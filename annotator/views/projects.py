@@ -1,5 +1,6 @@
 """The pages before rating: the user's projects, their guidelines, and the answer to an offered role."""
 
+from django import forms
 from django.db.models import Exists, OuterRef
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect, render
@@ -9,14 +10,18 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from annotator import access
 from annotator.access import user_of
 from annotator.db.clock import database_now
-from annotator.forms.offer import OfferForm
-from annotator.models import Gold, Membership, Project, Role
+from annotator.models import Gold, Project, Role
 from annotator.projects import figures, members
 from annotator.projects.guidelines import acknowledge, difference, read_before
-from annotator.views.navigation import Entry, pages_of
+from annotator.views.navigation import pages_of
 from annotator.web.acting import show_refusal
 from annotator.web.middleware import HtmxRequest
 from annotator.web.query_parameters import number_in
+
+
+class OfferForm(forms.Form):
+    answer = forms.ChoiceField(choices=[("accept", "accept"), ("decline", "decline")])
+
 
 OTHERS_SHOWN = 20
 """The projects of others that a superuser's page lists; the admin lists all of them."""
@@ -40,7 +45,14 @@ def home(request: HttpRequest) -> HttpResponse:
     chosen = Project.objects.filter(pk__in=numbers).annotate(teaches=Exists(lessons))
     seen = chosen.as_seen_by(user).in_bulk()
     tasks = figures.progress(seen.values(), now=database_now())
-    mine = [(member, seen[member.project_id], _pages(member)) for member in used]
+    mine = [
+        (
+            member,
+            seen[member.project_id],
+            pages_of(member.project, manages=member.role == Role.MANAGER) if member.role != Role.ANNOTATOR else [],
+        )
+        for member in used
+    ]
     theirs = [(None, seen[pk], pages_of(seen[pk], manages=True)) for pk in others]
     archived = [one.project for one in memberships if one.project.archived_at and one.role != Role.ANNOTATOR]
     page = {
@@ -49,13 +61,6 @@ def home(request: HttpRequest) -> HttpResponse:
         "may_create": access.may_create_projects(user),
     }
     return render(request, "home.html", page)
-
-
-def _pages(member: Membership) -> list[Entry]:
-    """Returns the links to the pages of the project's workspace that the member's role opens."""
-    if member.role == Role.ANNOTATOR:
-        return []
-    return pages_of(member.project, manages=member.role == Role.MANAGER)
 
 
 @require_POST

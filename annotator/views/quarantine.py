@@ -17,8 +17,7 @@ from annotator.reading.blindness import require_not_rating
 from annotator.refusals import Refusal
 from annotator.review.quarantine import PAGE, marks_of, quarantined, with_marks
 from annotator.review.rating_sheets import is_about_personal_information, set_aside
-from annotator.search.listing import MOST_COUNTED
-from annotator.views.data import excerpt
+from annotator.search.listing import MOST_COUNTED, excerpt
 from annotator.web.acting import show_refusal
 from annotator.web.query_parameters import number_in
 

@@ -10,8 +10,32 @@ from annotator.consensus.rankings import Ranking
 from annotator.forms.rating import PREFERENCE_TEXTS
 from annotator.importing.kept_feedback import by_raters, texts_of
 from annotator.models import Adjudication, Annotation, Origin
+from annotator.pii.highlights import marks_of
+from annotator.projects.pseudonyms import Naming
 from annotator.review.rating_sheets import Rater, Reviewed
 from annotator.templatetags.scales import level
+
+
+def side_by_side(ratings: Reviewed, *, naming: Naming | None = None) -> dict[str, Any]:
+    """Returns what every page shows of a task's ratings, with the raters' names where the reader may know them."""
+    task = ratings.task
+    return {
+        "task": task,
+        "conversation": task.conversation,
+        "pii": marks_of(task),
+        "shown": ratings,
+        "unlikely": unlikely_scores(ratings),
+        "raters": [
+            {
+                "rater": rater,
+                "name": naming(rater.annotation.assignment.annotator) if naming else "",
+                "preference": comparison_text(rater.annotation, ratings),
+                "written": written_answers(rater, ratings),
+            }
+            for rater in ratings.raters
+        ],
+        "imported_feedback": imported_feedback(ratings),
+    }
 
 
 def unlikely_scores(ratings: Reviewed) -> list[dict[str, Any]]:
@@ -40,7 +64,7 @@ def ranking_text(ranking: Ranking | None, responses: Sequence[int]) -> str:
 
 def preference_text(preference: int | None) -> str:
     """Returns a stored preference in words, relative to the responses' positions: A is the first."""
-    return "" if preference is None else str(PREFERENCE_TEXTS[preference])
+    return "" if preference is None else str(PREFERENCE_TEXTS.get(preference, ""))
 
 
 def comparison_text(rating: Annotation | Adjudication | None, ratings: Reviewed) -> str:

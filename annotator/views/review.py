@@ -26,43 +26,40 @@ from annotator.forms.review import (
 )
 from annotator.forms.segment_cells import by_cell
 from annotator.forms.segments import review_tables
-from annotator.models import Annotation, Assignment, Label, Project, Pseudonym, Task, User, Verdict
-from annotator.pii.highlights import marks_of
+from annotator.models import Annotation, Assignment, Label, Project, Pseudonym, Rating, Task, User, Verdict
 from annotator.projects.pseudonyms import Naming
 from annotator.refusals import Refusal
 from annotator.review import adjudicate, judge, withdraw
 from annotator.review.adjudications import WHY_NOT, SettledMeanwhile
 from annotator.review.queue import (
     MOST_COUNTED,
-    Place,
+    QueueKey,
     beginnings_of_responses,
     how_many_wait,
     judged,
     next_waiting,
-    page,
+    queue_from,
     submissions,
     unjudged,
     waiting,
 )
 from annotator.review.rating_sheets import Reviewed, is_about_personal_information, reviewed
 from annotator.review.verdicts import latest_verdicts
-from annotator.search.listing import with_beginnings
+from annotator.search.listing import excerpt, with_beginnings
 from annotator.templatetags.scales import level
 from annotator.views.rating_texts import (
     comparison_text,
-    imported_feedback,
     preference_text,
     ranking_text,
-    unlikely_scores,
-    written_answers,
+    side_by_side,
 )
 from annotator.views.returning import back
 from annotator.web.acting import show_refusal
 from annotator.web.middleware import HtmxRequest
+from annotator.web.paging import page_of
 from annotator.web.query_parameters import choice_in, number_in
 
 PAGE = 25
-EXCERPT = 160
 
 
 @require_GET
@@ -70,15 +67,19 @@ def review(request: HttpRequest, slug: str) -> HttpResponse:
     """Lists the tasks that wait for a reviewer, the widest spread first; `find` leads to any task by its id."""
     project = access.reviewed_project(user_of(request), slug)
     if wanted := request.GET.get("find", "").strip():
-        return _redirect_to_task(request, project, wanted)
+        found = project.tasks.filter(external_id=wanted[:200]).exclude(state=Task.State.GOLD)
+        if named := found.only("pk").first():
+            return redirect("review-task", slug, named.pk)
+        messages.error(request, _("There is no task with the id “%(id)s” in this project.") % {"id": wanted[:200]})
+        return redirect("review", slug)
     because = _kind(request)
-    after = Place.read(request.GET.get("after", ""))
+    after = QueueKey.read(request.GET.get("after", ""))
     # One task more says whether there is a further page, without a count.
-    tasks = page(with_beginnings(waiting(project, reason=because)), after=after, size=PAGE + 1)
+    tasks = queue_from(with_beginnings(waiting(project, reason=because)), after=after, size=PAGE + 1)
     context = {
         "project": project,
-        "tasks": [{"task": task, "excerpt": _excerpt(task.beginning)} for task in tasks[:PAGE]],
-        "further": Place.of(tasks[PAGE - 1]) if len(tasks) > PAGE else None,
+        "tasks": [{"task": task, "excerpt": excerpt(task.beginning)} for task in tasks[:PAGE]],
+        "further": QueueKey.of(tasks[PAGE - 1]) if len(tasks) > PAGE else None,
         "because": because,
         "kinds": Task.Review.choices,
         "waiting": how_many_wait(project),
@@ -88,21 +89,8 @@ def review(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "review.html", context)
 
 
-def _redirect_to_task(request: HttpRequest, project: Project, wanted: str) -> HttpResponse:
-    task = project.tasks.filter(external_id=wanted[:200]).exclude(state=Task.State.GOLD).only("pk").first()
-    if task:
-        return redirect("review-task", project.slug, task.pk)
-    messages.error(request, _("There is no task with the id “%(id)s” in this project.") % {"id": wanted[:200]})
-    return redirect("review", project.slug)
-
-
 def _kind(request: HttpRequest) -> str:
     return choice_in(request.GET, "because", Task.Review.values)
-
-
-def _excerpt(text: str | None) -> str:
-    words = " ".join((text or "").split())
-    return words if len(words) <= EXCERPT else words[:EXCERPT] + "…"
 
 
 # One task --------------------------------------------------------------------------------------------------
@@ -170,7 +158,7 @@ def _following(request: HttpRequest, task: Task) -> Task | None:
     """Returns the next task in the queue that this person may decide."""
     user, project = user_of(request), task.project
     manages = access.manages(user, project)
-    return next_waiting(project, reason=_kind(request), after=Place.of(task), reviewer=user, manages=manages)
+    return next_waiting(project, reason=_kind(request), after=QueueKey.of(task), reviewer=user, manages=manages)
 
 
 def _address(request: HttpRequest, name: str, *places: object) -> str:
@@ -183,26 +171,11 @@ def _page(request: HttpRequest, ratings: Reviewed, form: AdjudicationForm) -> di
     task, reviewer = ratings.task, user_of(request)
     following = _following(request, task)
     refused = "" if task.state == Task.State.COMPLETE else str(WHY_NOT[Task.State(task.state)])
-    return {
-        "task": task,
-        "conversation": task.conversation,
-        "pii": marks_of(task),
-        "shown": ratings,
+    return side_by_side(ratings) | {
         "sheets": [
             {"ratings": sheet, "scales": form.scales(sheet.response), "table": segments}
             for sheet, segments in zip_longest(ratings.sheets, form.tables)
         ],
-        "unlikely": unlikely_scores(ratings),
-        "raters": [
-            {
-                "rater": rater,
-                "preference": comparison_text(rater.annotation, ratings),
-                "written": written_answers(rater, ratings),
-                "mine": rater.annotation.assignment.annotator_id == reviewer.pk,
-            }
-            for rater in ratings.raters
-        ],
-        "imported_feedback": imported_feedback(ratings),
         "form": form,
         "refused": refused,
         "settled_preference": comparison_text(ratings.adjudication, ratings),
@@ -250,19 +223,18 @@ UNJUDGED, ALL = "unjudged", "all"
 def review_submissions(request: HttpRequest, slug: str) -> HttpResponse:
     """Lists the newest submissions, to be accepted or rejected one by one; `verdict` and `annotator` narrow them."""
     project = access.reviewed_project(user_of(request), slug)
-    before, naming = number_in(request.GET, "before"), Naming(project, by_name=False)
+    naming = Naming(project, by_name=False)
     wanted = choice_in(request.GET, "verdict", [ALL, *Verdict.Decision.values], default=UNJUDGED) or UNJUDGED
     annotator = naming.person(request.GET.get("annotator", ""))
-    rows = _narrowed(submissions(project, reviewer=user_of(request), before=before), request, wanted, annotator)
-    annotations = list(rows.select_related("assignment__annotator").prefetch_related("ratings__response")[: PAGE + 1])
+    rows = _narrowed(submissions(project, reviewer=user_of(request)), request, wanted, annotator)
+    rows = rows.select_related("assignment__annotator").prefetch_related("ratings__response")
+    page = page_of(request, rows, size=PAGE)
     rated = project.tallies.filter(done__gt=0).values("annotator")
     pseudonyms = Pseudonym.objects.filter(project=project, user__in=rated).order_by("name")
-    context = {
+    context = page | {
         "project": project,
         "attributes": project.attributes_for(),
-        "rows": _submitted(request, project, annotations[:PAGE], naming),
-        "older": annotations[PAGE - 1].pk if len(annotations) > PAGE else None,
-        "first": before is None,
+        "rows": _submitted(request, project, page["rows"], naming),
         "verdicts": [(UNJUDGED, _("Not judged yet")), *Verdict.Decision.choices, (ALL, _("All"))],
         "wanted": wanted,
         "annotators": list(pseudonyms.values_list("name", flat=True)),
@@ -293,36 +265,28 @@ def _submitted(
     for response in beginnings_of_responses(list(by_id)):
         responses[response.task_id].append(response)
     verdicts = latest_verdicts([annotation.assignment_id for annotation in annotations])
-    keys = project.attributes_for()
+    attributes = project.attributes_for()
     return [
         {
             "annotation": annotation,
             "task": by_id[annotation.assignment.task_id],
-            "excerpt": _excerpt(by_id[annotation.assignment.task_id].beginning),
+            "excerpt": excerpt(by_id[annotation.assignment.task_id].beginning),
             "responses": list(zip(ascii_uppercase, responses[annotation.assignment.task_id], strict=False)),
             "annotator": naming(annotation.assignment.annotator),
             "verdict": verdicts.get(annotation.assignment_id),
-            "mine": annotation.assignment.annotator_id == user_of(request).pk,
-            "scores": _scores(annotation, keys),
+            "scores": [
+                {"attribute": one, "levels": [level(rating.scores.get(one.key)) for rating in _by_position(annotation)]}
+                for one in attributes
+            ],
             "preference": preference_text(annotation.preference),
-            "ranking": ranking_text(annotation.ranking, _by_position(annotation)),
+            "ranking": ranking_text(annotation.ranking, [one.response_id for one in _by_position(annotation)]),
         }
         for annotation in annotations
     ]
 
 
-def _by_position(annotation: Annotation) -> list[int]:
-    ratings = sorted(annotation.ratings.all(), key=lambda rating: rating.response.position)
-    return [rating.response_id for rating in ratings]
-
-
-def _scores(annotation: Annotation, attributes: list[Any]) -> list[dict[str, Any]]:
-    ratings = sorted(annotation.ratings.all(), key=lambda rating: rating.response.position)
-    scores = [[rating.scores.get(attribute.key) for rating in ratings] for attribute in attributes]
-    return [
-        {"attribute": attribute, "levels": [level(score) for score in row]}
-        for attribute, row in zip(attributes, scores, strict=True)
-    ]
+def _by_position(annotation: Annotation) -> list[Rating]:
+    return sorted(annotation.ratings.all(), key=lambda rating: rating.response.position)
 
 
 @require_POST

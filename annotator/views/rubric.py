@@ -18,7 +18,8 @@ from annotator.forms.rubric import RubricEditor, as_lines
 from annotator.models import Project, Rubric, User
 from annotator.projects import rubrics
 from annotator.projects.guidelines import difference
-from annotator.projects.rubrics import Change, InvalidRubric, NewerRubric, RubricText
+from annotator.projects.preset_rubrics import RubricText
+from annotator.projects.rubrics import Change, InvalidRubric, NewerRubric
 from annotator.projects.settings_check import never_met
 from annotator.refusals import Refusal
 from annotator.web.middleware import HtmxRequest
@@ -107,9 +108,9 @@ def _named(project: Project, change: Change, before: RubricText, after: RubricTe
     `keep_keys` are the attributes that get another name, with their keys.
     """
     names = {one.key: one.name for text in (before, after) for one in text.attributes}
-    lists = {
-        what: [names[key] for key in getattr(change, what)] for what in ("added", "removed", "reworded", "reordered")
-    }
+    keys = {"added": change.added, "removed": change.removed}
+    keys |= {"reworded": change.reworded, "reordered": change.reordered}
+    lists = {what: [names[key] for key in some] for what, some in keys.items()}
     limits, scales = (
         rubrics.limits_after(project, after),
         {one.key: (one.name, len(one.levels)) for one in after.attributes},

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from django import forms
+from django.conf import settings as conf
 from django.contrib import messages
 from django.contrib.auth.views import PasswordChangeView
 from django.contrib.messages.views import SuccessMessageMixin
@@ -15,11 +17,68 @@ from django.views.decorators.http import require_http_methods, require_POST
 from annotator.access import user_of
 from annotator.accounts import tokens
 from annotator.forms.login import OwnPasswordForm
-from annotator.forms.settings import KeysForm, LayoutForm
-from annotator.forms.tokens import TokenForm
-from annotator.models import User
+from annotator.models import Scope, User, every_scope
 from annotator.views.returning import back
 from annotator.web.keyboard import ACTIONS, keys_of, own_keys
+
+
+class LayoutForm(forms.ModelForm):  # type: ignore[type-arg]
+    """Asks whether responses are shown side by side or below each other."""
+
+    class Meta:
+        model = User
+        fields = ("layout",)
+
+
+class KeysForm(forms.Form):
+    """Asks for one key for each action. No two actions share a key, and none takes a key that every page needs."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, action in ACTIONS.items():
+            self.fields[name] = forms.CharField(label=str(action.label), strip=False, validators=[_check_free])
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = {name: key.lower() for name, key in self.cleaned_data.items()}
+        for name, key in cleaned.items():
+            others = [ACTIONS[other].label for other, taken in cleaned.items() if taken == key and other != name]
+            if others:
+                text = _("%(key)s is also the key for “%(other)s”. Choose another key for one of them.")
+                self.add_error(name, text % {"key": key.upper(), "other": others[0]})
+        return cleaned
+
+
+def _check_free(key: str) -> None:
+    # Keys are compared in lower case, and that of some letters, such as İ, is longer than one character.
+    if len(key) != 1 or len(key.lower()) != 1 or not key.isprintable() or key.isspace():
+        raise forms.ValidationError(
+            _("Type one letter or symbol. Enter, Tab, Escape, Backspace, Space and the arrow keys cannot be changed.")
+        )
+    if key.isdigit():
+        raise forms.ValidationError(_("Digits are used for rating, so they cannot do anything else."))
+
+
+SCOPES = {
+    Scope.READ: gettext_lazy("read: everything that you may see"),
+    Scope.ANNOTATE: gettext_lazy("annotate: take tasks and rate them"),
+    Scope.MANAGE: gettext_lazy("manage: change projects, people, data and runs"),
+    Scope.SCORE: gettext_lazy("score: have a reward model score texts"),
+}
+
+
+class TokenForm(forms.Form):
+    """Asks for a new token's name, by which its owner recognises it in the list, its scopes and its days."""
+
+    name = forms.CharField(label=gettext_lazy("What it is for"), max_length=80)
+    scopes = forms.MultipleChoiceField(
+        label=gettext_lazy("What it may do"), choices=list(SCOPES.items()), widget=forms.CheckboxSelectMultiple
+    )
+    days = forms.IntegerField(label=gettext_lazy("Days until it expires"), min_value=1, max_value=conf.TOKEN_DAYS_MOST)
+
+    def __init__(self, data: Any = None) -> None:
+        # The least scope is ticked at first. The prefix keeps the fields apart from those of the other forms there.
+        super().__init__(data, prefix="token", initial={"scopes": every_scope()[:1], "days": conf.TOKEN_DAYS})
+
 
 TOKENS_SHOWN = 50
 """The newest tokens are listed, so many at most; REST lists all."""

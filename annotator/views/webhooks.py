@@ -2,23 +2,63 @@
 
 from typing import Any
 
+from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from annotator import access
 from annotator.access import user_of
 from annotator.db.clock import database_now
-from annotator.forms.seen import theirs
-from annotator.forms.webhooks import WebhookForm
-from annotator.models import Project, Webhook, WebhookDelivery
+from annotator.forms.seen import SeenField, theirs
+from annotator.models import LONGEST_URL, Project, Webhook, WebhookDelivery
 from annotator.refusals import Refusal
-from annotator.stale_edits import FIELD, ChangedMeanwhile
+from annotator.stale_edits import FIELD, ChangedMeanwhile, sealed
 from annotator.web.acting import show_refusal
-from annotator.web.query_parameters import number_in
+from annotator.web.paging import page_of
 from annotator.webhooks import endpoints
+from annotator.webhooks.endpoints import WebhookInput
+from annotator.webhooks.events import EVENTS
+
+
+class WebhookForm(forms.Form):
+    """Asks where events are posted to, and which."""
+
+    url = forms.CharField(
+        label=gettext_lazy("URL"),
+        max_length=LONGEST_URL,
+        help_text=gettext_lazy("Where events are posted to, such as https://example.org/hook."),
+        widget=forms.URLInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+    events = forms.MultipleChoiceField(
+        label=gettext_lazy("Events"),
+        required=False,
+        choices=[(name, format_lazy("{}: {}", name, text)) for name, text in EVENTS.items()],
+        widget=forms.CheckboxSelectMultiple,
+        help_text=gettext_lazy("Tick none to get all of them."),
+    )
+    active = forms.BooleanField(label=gettext_lazy("Active"), required=False, initial=True)
+    seen = SeenField()
+
+    @classmethod
+    def of(cls, webhook: Webhook, data: Any = None) -> "WebhookForm":
+        """Returns the form as the webhook is, or with what was sent."""
+        shown = {"url": webhook.url, "events": webhook.events, "active": webhook.active}
+        return cls(data, initial=shown | {FIELD: sealed(shown)})
+
+    def wish(self) -> WebhookInput:
+        """Returns a valid form's answers."""
+        return WebhookInput(**{name: value for name, value in self.cleaned_data.items() if name != FIELD})
+
+    def show(self, refused: Refusal) -> None:
+        """Shows a refusal beside its field, or above the form."""
+        for field, texts in (refused.errors or {"": [str(refused)]}).items():
+            self.add_error(field if field in self.fields else None, texts[0])
+
 
 PAGE = 25
 
@@ -45,23 +85,19 @@ def webhook(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Shows a webhook with what was sent to it; a POST changes it."""
     row = _webhook(request, slug, pk)
     form = WebhookForm.of(row, request.POST if request.method == "POST" else None)
+    page: dict[str, Any] = {"project": row.project, "webhook": row, "form": form, **_log(request, row)}
     if form.is_valid():
         try:
             endpoints.change(row, form.wish(), seen=form.cleaned_data[FIELD])
         except ChangedMeanwhile as stale:
-            return _changed_meanwhile(request, _webhook(request, slug, pk), form, stale)
+            page["theirs"] = theirs(form, WebhookForm.of(_webhook(request, slug, pk)), stale)
+            return render(request, "workspace/webhook.html", page, status=409)
         except Refusal as refused:
             form.show(refused)
         else:
             messages.success(request, _("The webhook is saved."))
             return redirect("webhook", slug, pk)
-    page = {"project": row.project, "webhook": row, "form": form, **_log(request, row)}
     return render(request, "workspace/webhook.html", page, status=200 if request.method == "GET" else 422)
-
-
-def _changed_meanwhile(request: HttpRequest, row: Webhook, form: WebhookForm, stale: ChangedMeanwhile) -> HttpResponse:
-    page = {"project": row.project, "webhook": row, "theirs": theirs(form, WebhookForm.of(row), stale), "form": form}
-    return render(request, "workspace/webhook.html", page | _log(request, row), status=409)
 
 
 @require_GET
@@ -117,13 +153,8 @@ def _secret(request: HttpRequest, row: Webhook, secret: str, *, is_new: bool = T
 
 
 def _log(request: HttpRequest, row: Webhook) -> dict[str, Any]:
-    before = number_in(request.GET, "before")
-    rows = list(endpoints.deliveries_of(row, before=before)[: PAGE + 1])
-    waiting = [one for one in rows if one.state == WebhookDelivery.State.WAITING]
-    return {
-        "deliveries": rows[:PAGE],
-        "further": rows[PAGE - 1].pk if len(rows) > PAGE else None,
-        "first": before is None,
-        # Read again while a first attempt is to come; later ones may be hours away.
-        "under_way": row.active and any(one.attempts == 0 or one.event == "webhook.test" for one in waiting),
-    }
+    page = page_of(request, endpoints.deliveries_of(row), size=PAGE)
+    waiting = [one for one in page["rows"] if one.state == WebhookDelivery.State.WAITING]
+    # Read again while a first attempt is to come; later ones may be hours away.
+    under_way = row.active and any(one.attempts == 0 or one.event == "webhook.test" for one in waiting)
+    return page | {"under_way": under_way}

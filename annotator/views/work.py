@@ -205,17 +205,15 @@ def skip(request: HtmxRequest, assignment_id: int) -> HttpResponse:
         return _refused_form(request, mine, {"skip_form": form})
     with show_refusal(request):
         done = annotation.skip(mine.pk, **form.cleaned_data, now=database_now())
-        messages.info(request, _skip_message(done, withdrawn=mine.state == Assignment.State.SUBMITTED))
+        if mine.state == Assignment.State.SUBMITTED:
+            said = _("Your rating has been withdrawn. Nobody gets this task until a manager has looked at it.")
+        elif done.reason == SkipReason.PII:
+            said = _("Skipped. Nobody gets this task until a manager has looked at it.")
+        else:
+            said = _("Skipped. The task stays open for others.")
+        messages.info(request, said)
     here = back(request) or resolve_url("annotate", mine.task.project.slug)
     return redirect(here if mine.state == Assignment.State.SUBMITTED else f"{here}?skipped={mine.pk}")
-
-
-def _skip_message(done: Skip, *, withdrawn: bool) -> str:
-    if withdrawn:
-        return _("Your rating has been withdrawn. Nobody gets this task until a manager has looked at it.")
-    if done.reason == SkipReason.PII:
-        return _("Skipped. Nobody gets this task until a manager has looked at it.")
-    return _("Skipped. The task stays open for others.")
 
 
 @require_http_methods(["GET", "POST"])

@@ -42,7 +42,7 @@ class UnknownEvent(Refusal):
 
 
 @dataclass(frozen=True)
-class Wish:
+class WebhookInput:
     """What a webhook is to be. Without `events` it gets all of them."""
 
     url: str
@@ -60,7 +60,7 @@ def webhooks_of(project: Project) -> QuerySet[Webhook]:
 
 
 @transaction.atomic
-def make(project: Project, wish: Wish, *, by: User, now: datetime) -> tuple[Webhook, str]:
+def make(project: Project, wish: WebhookInput, *, by: User, now: datetime) -> tuple[Webhook, str]:
     """Makes a webhook; returns its row and its secret, which is shown only now.
 
     Raises:
@@ -88,7 +88,7 @@ def make(project: Project, wish: Wish, *, by: User, now: datetime) -> tuple[Webh
 
 
 @transaction.atomic
-def change(webhook: Webhook, wish: Wish, *, seen: Seen | None = None) -> Webhook:
+def change(webhook: Webhook, wish: WebhookInput, *, seen: Seen | None = None) -> Webhook:
     """Changes the webhook. What had ended it is then known, and one that is made active starts afresh.
 
     Raises:
@@ -169,13 +169,12 @@ def send_again(delivery: WebhookDelivery) -> WebhookDelivery:
     return delivery
 
 
-def deliveries_of(webhook: Webhook, *, before: int | None = None) -> QuerySet[WebhookDelivery]:
-    """Returns the webhook's deliveries, the newest first; `before` continues after a page."""
-    rows = webhook.deliveries.select_related("webhook__project").order_by("-pk")
-    return rows.filter(pk__lt=before) if before else rows
+def deliveries_of(webhook: Webhook) -> QuerySet[WebhookDelivery]:
+    """Returns the webhook's deliveries, the newest first."""
+    return webhook.deliveries.select_related("webhook__project").order_by("-pk")
 
 
-def _checked(wish: Wish) -> str:
+def _checked(wish: WebhookInput) -> str:
     """Returns the host of a wish that can be met."""
     for name in wish.events:
         if name not in EVENTS:

@@ -36,7 +36,7 @@ class Standing:
 
 def context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """Adds what the opening page shows to its context; the theme calls it for the admin's index."""
-    managed = Project.objects.managed_by(user_of(request)).standing().select_related("rubric", "figures")
+    managed = Project.objects.managed_by(user_of(request)).standing().select_related("rubric")
     projects = list(managed.order_by(F("archived_at").desc(nulls_first=True), "-pk"))
     champions = RewardModel.objects.filter(project__in=projects, is_champion=True).select_related("run", "project")
     runs = TrainingRun.objects.of_rewards().filter(project__in=projects).defer("metrics", "losses", "log", "config")

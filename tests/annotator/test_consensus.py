@@ -1,6 +1,6 @@
 """From annotations to labels: the rules, then the rows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from itertools import combinations, permutations, product
 from typing import Any
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from annotator import annotation, consensus
 from annotator.consensus import Rated, Rules, agreed_preference, half_up, most_agreeing, needs_more, outcome
-from annotator.consensus.rules import Key
+from annotator.consensus.rules import Key, Scores
 from annotator.models import Annotation, Consensus, Label, Project, Task, User
 from tests.builders import (
     ATTRIBUTES,
@@ -48,8 +48,8 @@ scores = st.fixed_dictionaries({"helpfulness": st.integers(0, 4), "verbosity": s
 people = st.lists(st.builds(lambda a, b: {A: a, B: b}, scores, scores), min_size=1, max_size=6)
 
 
-def of_people(ratings: list[dict[Key, dict[str, int]]]) -> list[Rated]:
-    return [Rated(number, rating) for number, rating in enumerate(ratings)]
+def of_people(ratings: Sequence[Mapping[Key, Scores]]) -> list[Rated]:
+    return [Rated(number, dict(rating)) for number, rating in enumerate(ratings)]
 
 
 # Rounding and means ----------------------------------------------------------------------------------------

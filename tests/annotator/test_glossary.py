@@ -45,11 +45,11 @@ def test_every_word_in_a_template_leads_to_a_term() -> None:
 
 def test_an_unknown_word_is_an_error() -> None:
     with pytest.raises(KeyError):
-        Template('{% load glossary %}{% term "champio" "Champion" %}').render(Context())
+        Template('{% load navigation %}{% term "champio" "Champion" %}').render(Context())
 
 
 def test_a_word_may_be_worded_by_the_page() -> None:
-    said = Template('{% load glossary %}{% term "kept" heading %}').render(Context({"heading": "<Kept>"}))
+    said = Template('{% load navigation %}{% term "kept" heading %}').render(Context({"heading": "<Kept>"}))
     assert said == '<a class="term" href="/glossary/#kept">&lt;Kept&gt;</a>'
 
 

@@ -21,7 +21,7 @@ from annotator.limits import (
 )
 from annotator.models import Assignment, Draft, Project, Rating, Response, User
 from annotator.projects import rubrics
-from annotator.projects.rubrics import AttributeText, RubricText
+from annotator.projects.preset_rubrics import AttributeText, RubricText
 from tests.builders import NOW, imported, make_member, make_project, make_user, task_row
 
 pytestmark = pytest.mark.django_db

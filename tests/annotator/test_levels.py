@@ -7,7 +7,7 @@ from django.test import Client
 
 from annotator.models import Project
 from annotator.projects import rubrics
-from annotator.projects.rubrics import AttributeText, RubricText
+from annotator.projects.preset_rubrics import AttributeText, RubricText
 from annotator.templatetags.scales import level
 from rewards.models import RewardModel, Score
 from tests.annotator.models.test_constraints import make_model

@@ -7,9 +7,8 @@ import pytest
 from django.test import Client
 
 from annotator.models import AuditEntry, Guideline, Project, Role
-from annotator.projects.copying import settings_of
 from annotator.projects.presets import PRESETS, workload
-from annotator.projects.slugs import free_slug
+from annotator.projects.project_settings import free_slug, settings_of
 from tests.builders import make_member, make_project, make_task, make_user
 from tests.conftest import Cast
 

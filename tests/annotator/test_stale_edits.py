@@ -35,10 +35,10 @@ from annotator.models import (
     Webhook,
 )
 from annotator.projects import guidelines, members, project_settings, rubrics
-from annotator.projects.rubrics import AttributeText, RubricText
+from annotator.projects.preset_rubrics import AttributeText, RubricText
 from annotator.review import adjudicate
 from annotator.webhooks import endpoints
-from annotator.webhooks.endpoints import Wish
+from annotator.webhooks.endpoints import WebhookInput
 from tests.annotator.segmented import make_segmented_project, make_segmented_task
 from tests.builders import ATTRIBUTES, NOW, make_gold, make_member, make_task, rate
 from tests.conftest import As, Cast
@@ -148,7 +148,7 @@ EDITS = {
     ),
     "webhook": Edit(
         "/projects/talk/settings/webhooks/{hook}/", "", {"url": ["https://example.org/mine"]},
-        lambda w: endpoints.change(hook(w), Wish("https://example.org/theirs", active=False)),
+        lambda w: endpoints.change(hook(w), WebhookInput("https://example.org/theirs", active=False)),
         ("example.org/theirs", "example.org/mine"), lambda w: hook(w).url.endswith("theirs"),
     ),
     "person": Edit(
@@ -185,7 +185,7 @@ EDITS = {
 @pytest.fixture
 def world(project: Project, cast: Cast, client: Client) -> World:
     client.force_login(cast.carol)
-    endpoints.make(project, Wish("https://example.org/hook"), by=cast.carol, now=database_now())
+    endpoints.make(project, WebhookInput("https://example.org/hook"), by=cast.carol, now=database_now())
     make_task(project, "rated")
     for user in cast.annotators:
         rate(project, user, 2)

@@ -9,8 +9,8 @@ from django.utils import translation
 from annotator.forms.rating import RatingForm
 from annotator.models import Project, Rubric
 from annotator.projects import rubrics
-from annotator.projects.guideline_template import template_for
-from annotator.projects.rubrics import AttributeText, RubricText
+from annotator.projects.guidelines import template_for
+from annotator.projects.preset_rubrics import AttributeText, RubricText
 from tests.builders import make_task
 from tests.conftest import Cast
 

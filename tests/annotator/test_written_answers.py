@@ -12,7 +12,7 @@ from annotator import annotation, assignment, pii
 from annotator.annotation import IncompleteRating, ResponseRating
 from annotator.limits import LONGEST_EDIT
 from annotator.models import Annotation, AuditEntry, Import, Project, Rating, Response, Task, User
-from annotator.models.domains import names_of_domains
+from annotator.models.rubric import names_of_domains
 from annotator.pii.redaction import redact
 from annotator.projects import project_settings
 from annotator.projects.settings_check import InvalidProject

@@ -12,9 +12,9 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from rest_framework.test import APIClient
 
 from annotator.models import Invitation, Project, Rubric, User
-from annotator.models.address_names import require_addressable
+from annotator.models.account_names import require_addressable
 from annotator.projects import invitations
-from annotator.projects.invitations import Wish
+from annotator.projects.invitations import InvitationInput
 from tests.builders import NOW, make_project
 from tests.conftest import Cast
 
@@ -45,7 +45,7 @@ def test_every_text_in_an_address_is_a_name_under_the_rule_or_none_of_people_s_c
 
 def by_invitation(cast: Cast, name: str) -> None:
     project = Project.objects.get(slug="talk")
-    _row, secret = invitations.invite(project, Wish(), by=cast.carol, now=NOW)
+    _row, secret = invitations.invite(project, InvitationInput(), by=cast.carol, now=NOW)
     Invitation.objects.update(expires_at="2100-01-01T00:00Z")
     answer = Client().post(f"/invitation/{secret}/", {"username": name, "password": PASSWORD, "again": PASSWORD})
     assert answer.status_code == 422

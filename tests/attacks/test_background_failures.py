@@ -198,7 +198,7 @@ def test_a_readmission_whose_message_was_lost_is_finished(
     make_task(project)
     rate(project, cast.bob)
     exclusions.exclude(project, cast.bob, reason="Clicks.", by=cast.carol, now=NOW)
-    monkeypatch.setattr(exclusions, "AT_THE_DOOR", 0)
+    monkeypatch.setattr(exclusions, "SYNC_LIMIT", 0)
     monkeypatch.setattr(heartbeats, "require", lambda _: None)
     assert exclusions.readmit(project, cast.bob, now=NOW) is not None
     tasks.enforce_exclusions()

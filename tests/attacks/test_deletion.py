@@ -110,7 +110,7 @@ def test_the_typed_slug_deletes(rated: Project, carol: APIClient) -> None:
 def test_a_large_project_goes_in_the_background(
     rated: Project, carol: APIClient, cast: Cast, as_user: As, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("annotator.projects.deletion.AT_THE_DOOR", 3)
+    monkeypatch.setattr("annotator.projects.deletion.SYNC_LIMIT", 3)
     monkeypatch.setattr("annotator.projects.deletion.AT_ONCE", 2)
     for _ in range(4):
         make_task(rated)

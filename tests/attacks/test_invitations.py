@@ -13,7 +13,7 @@ from rest_framework.test import APIClient
 from annotator.db.clock import database_now
 from annotator.models import AuditEntry, Invitation, Membership, PasswordLink, Project, User
 from annotator.projects import invitations, password_links
-from annotator.projects.invitations import Wish
+from annotator.projects.invitations import InvitationInput
 from tests.conftest import Cast
 
 PASSWORD = "tall order 98 x"
@@ -21,7 +21,7 @@ OWN, OTHER = "192.0.2.1", "198.51.100.9"
 
 
 def secret_of(project: Project, cast: Cast, **wish: Any) -> str:
-    return invitations.invite(project, Wish(**wish), by=cast.carol, now=database_now())[1]
+    return invitations.invite(project, InvitationInput(**wish), by=cast.carol, now=database_now())[1]
 
 
 def joined(secret: str, name: str) -> int:

@@ -19,7 +19,7 @@ from annotator.importing import import_rows
 from annotator.models import Annotation, BackgroundFailure, InvitationUse, Membership, Project, Rating, Role, Tally
 from annotator.pii import scans
 from annotator.projects import invitations, members, password_links
-from annotator.projects.invitations import Wish
+from annotator.projects.invitations import InvitationInput
 from annotator.quality import assessment
 from rewards import evaluation, unlikely_ratings
 from rewards.models import RewardModel, Snapshot
@@ -191,7 +191,9 @@ def links(carol: APIClient, project: Project, cast: Cast) -> None:
     """An invitation after its person was removed, or has lost the role; a password link; a used and a revoked link."""
     frank, now = make_user("frank"), database_now()
     for places in (1, 3):
-        row, secret = invitations.invite(project, Wish(role=Role.REVIEWER, places=places), by=cast.carol, now=now)
+        row, secret = invitations.invite(
+            project, InvitationInput(role=Role.REVIEWER, places=places), by=cast.carol, now=now
+        )
         client = Client()
         client.force_login(frank)
         twice(lambda client=client, secret=secret: client.post(f"/invitation/{secret}/"))  # type: ignore[misc]

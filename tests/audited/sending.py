@@ -14,7 +14,7 @@ from annotator.db.clock import database_now
 from annotator.forms.project_settings import ProjectSettingsForm
 from annotator.models import Invitation, Project, Role, Task, User
 from annotator.projects import invitations, password_links
-from annotator.projects.invitations import Wish
+from annotator.projects.invitations import InvitationInput
 from annotator.review.bulk_changes import change_many
 from rewards.api import openrlhf
 from rewards.models import TrainingRun
@@ -64,7 +64,7 @@ def token_by_password(world: World) -> Any:
 
 
 def invitation(world: World) -> Invitation:
-    return invitations.invite(world.project, Wish(), by=world.cast.carol, now=NOW)[0]
+    return invitations.invite(world.project, InvitationInput(), by=world.cast.carol, now=NOW)[0]
 
 
 def delivery_at(world: World, place: str) -> str:
@@ -77,7 +77,7 @@ def invited_elsewhere(world: World) -> str:
     """The secret of a link into a project that carol is not in yet."""
     lead = make_member(make_project("other"), make_user("lead"), role=Role.MANAGER).user
     project = Project.objects.get(slug="other")
-    return invitations.invite(project, Wish(), by=lead, now=database_now())[1]
+    return invitations.invite(project, InvitationInput(), by=lead, now=database_now())[1]
 
 
 def new_password_by_link(world: World) -> Any:

@@ -224,7 +224,7 @@ def test_a_webhook_that_was_ended_is_a_problem_until_a_manager_has_seen_to_it(
     make_task(project)
     assert Problem.WEBHOOK_ENDED in wrong(project)
     assert "A webhook has been made inactive" in pages.get(PAGE).content.decode()
-    endpoints.change(hook, endpoints.Wish(hook.url, active=False))
+    endpoints.change(hook, endpoints.WebhookInput(hook.url, active=False))
     assert Problem.WEBHOOK_ENDED not in wrong(project)
 
 

@@ -10,7 +10,7 @@ from annotator.annotation import ResponseRating, Submission
 from annotator.annotation.completeness import asks_for_ranking
 from annotator.models import Attribute, Project, Response, Role, Rubric, User
 from annotator.projects import archive, project_settings, rubrics
-from annotator.projects.rubrics import AttributeText, RubricText
+from annotator.projects.preset_rubrics import AttributeText, RubricText
 from rewards import evaluation, runs, tasks
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from tests.builders import NOW, imported, make_member, make_rubrics, make_user

@@ -21,7 +21,7 @@ from annotator.agreement.reports import Report, report
 from annotator.agreement.totals import refresh
 from annotator.models import Consensus, Project, Rating, Task, User
 from annotator.projects import project_settings
-from annotator.projects.rubrics import AttributeText, RubricText
+from annotator.projects.preset_rubrics import AttributeText, RubricText
 from annotator.quality import own_work
 from annotator.quality.own_work import PeerAgreement
 from annotator.quality.person_work import latest_assignments

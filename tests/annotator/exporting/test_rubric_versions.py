@@ -17,7 +17,7 @@ from annotator.exporting.layouts import LAYOUTS
 from annotator.exporting.rows import NoRubricVersion
 from annotator.models import Annotation, Label, Project, Release
 from annotator.projects import rubrics
-from annotator.projects.rubrics import RubricText
+from annotator.projects.preset_rubrics import RubricText
 from annotator.releases.folder import write
 from annotator.review import adjudicate
 from tests.annotator.exporting.test_rows import exported, rows

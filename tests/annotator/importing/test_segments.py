@@ -11,7 +11,8 @@ from annotator.exporting.formats import encoded
 from annotator.exporting.layouts import LAYOUTS
 from annotator.importing import import_rows
 from annotator.models import Label, Project, Rating, Response, Task
-from annotator.projects.rubrics import AttributeText, RubricText, own_of
+from annotator.projects.preset_rubrics import AttributeText, RubricText
+from annotator.projects.rubrics import own_of
 from tests.annotator.segmented import TEXT, make_segmented_project, make_segmented_task, rate_segments
 from tests.builders import NOW, imported, make_member, make_project, make_user, task_row
 from tests.shared_data import needs_shared, shared

@@ -128,7 +128,7 @@ def test_an_import_that_is_taken_back_while_it_runs_ends(project: Project, monke
 
 
 def test_a_large_import_goes_in_the_background(project: Project, monkeypatch: pytest.MonkeyPatch, cast: Cast) -> None:
-    monkeypatch.setattr(withdrawal, "AT_THE_DOOR", 1)
+    monkeypatch.setattr(withdrawal, "SYNC_LIMIT", 1)
     made = imported_file(project, "a", "b")
     with refusal("no_worker"):
         take_back(made, by=None, now=NOW)

@@ -30,7 +30,7 @@ from annotator.models import (
     Skip,
     Task,
 )
-from annotator.models.import_jobs import ERASED
+from annotator.models.imports import ERASED
 from annotator.pii.quotations import NotInTheText
 from annotator.pii.redaction import Choice, preview, redact
 from annotator.pii.texts import Place, texts_of

@@ -7,7 +7,13 @@ import pytest
 from annotator.accounts.passwords import UnknownLink
 from annotator.models import AuditEntry, Exclusion, Invitation, Membership, Project, Role, User
 from annotator.projects import archive, invitations, members
-from annotator.projects.invitations import AlreadyMember, InvitationEnded, StillExcluded, UnusableInvitation, Wish
+from annotator.projects.invitations import (
+    AlreadyMember,
+    InvitationEnded,
+    InvitationInput,
+    StillExcluded,
+    UnusableInvitation,
+)
 from tests.builders import NOW, make_member, make_user
 from tests.conftest import Cast
 
@@ -15,7 +21,7 @@ PASSWORD = "tall order 98 x"
 
 
 def made(project: Project, cast: Cast, **wish: object) -> tuple[Invitation, str]:
-    return invitations.invite(project, Wish(**wish), by=cast.carol, now=NOW)  # type: ignore[arg-type]
+    return invitations.invite(project, InvitationInput(**wish), by=cast.carol, now=NOW)  # type: ignore[arg-type]
 
 
 def test_a_new_person_joins_with_a_name_and_a_password_of_their_own(project: Project, cast: Cast) -> None:
@@ -82,7 +88,7 @@ def test_another_secret_is_nobodys(project: Project, cast: Cast) -> None:
 def test_who_no_longer_manages_lets_nobody_in(project: Project, cast: Cast) -> None:
     """Or a manager who is dismissed could come back by a link of their own."""
     lead = make_member(project, make_user("lead"), role=Role.MANAGER)
-    _, secret = invitations.invite(project, Wish(role=Role.MANAGER), by=lead.user, now=NOW)
+    _, secret = invitations.invite(project, InvitationInput(role=Role.MANAGER), by=lead.user, now=NOW)
     members.dismiss(lead)
     with pytest.raises(InvitationEnded, match="revoked"):
         invitations.accept(secret, lead.user, now=NOW)

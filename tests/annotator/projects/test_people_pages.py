@@ -23,7 +23,7 @@ from annotator.models import (
     User,
 )
 from annotator.projects import invitations, password_links
-from annotator.projects.invitations import Wish
+from annotator.projects.invitations import InvitationInput
 from annotator.quality import person_work
 from tests.annotator.quality.test_flags import FINE
 from tests.builders import NOW, imported, make_member, make_project, make_task, make_user, pseudonym, rate, ratings_row
@@ -403,7 +403,7 @@ def test_a_revoked_link_says_so(project: Project, pages: Client) -> None:
 
 
 def test_another_project_s_link_cannot_be_revoked(project: Project, cast: Cast, pages: Client) -> None:
-    row, _ = invitations.invite(project, Wish(), by=cast.carol, now=NOW)
+    row, _ = invitations.invite(project, InvitationInput(), by=cast.carol, now=NOW)
     lead = make_user("lead")
     make_member(make_project("other"), lead, role=Role.MANAGER)
     stranger = Client()
@@ -438,7 +438,7 @@ def test_the_list_of_links_costs_the_same_for_many(
     project: Project, cast: Cast, pages: Client, django_assert_max_num_queries: Most
 ) -> None:
     for _ in range(30):
-        invitations.invite(project, Wish(), by=cast.carol, now=NOW)
+        invitations.invite(project, InvitationInput(), by=cast.carol, now=NOW)
     with django_assert_max_num_queries(20):
         answer = pages.get(f"{TALK}/invitations/")
     assert (len(answer.context["rows"]), answer.context["further"] is not None) == (25, True)

@@ -10,7 +10,7 @@ from django.test import Client
 from annotator.forms.rubric import RubricEditor
 from annotator.models import Project
 from annotator.projects import project_settings
-from annotator.projects.rubrics import RubricText
+from annotator.projects.preset_rubrics import RubricText
 
 pytestmark = pytest.mark.django_db
 PAGE = "/projects/talk/rubric/"

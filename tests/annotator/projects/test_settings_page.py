@@ -15,8 +15,9 @@ from annotator.forms.project_settings import ProjectSettingsForm
 from annotator.limits import MOST_ANNOTATORS
 from annotator.models import AuditEntry, Project, Role, Rubric, Task, User
 from annotator.projects import project_settings
+from annotator.projects.preset_rubrics import AttributeText, RubricText
 from annotator.projects.presets import NUMBERS
-from annotator.projects.rubrics import AttributeText, RubricText, offer
+from annotator.projects.rubrics import offer
 from annotator.projects.settings import NAMES, RECOUNTING, TRAINER
 from tests.builders import NOW, make_project, make_task, make_user, rate
 from tests.conftest import As, Cast

@@ -177,7 +177,7 @@ def test_undoing_all_changes_in_reverse_restores_everything(project: Project, ca
 
 @pytest.fixture
 def few_at_the_door(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk_changes, "AT_THE_DOOR", 1)
+    monkeypatch.setattr(bulk_changes, "SYNC_LIMIT", 1)
     monkeypatch.setattr(bulk_changes, "AT_ONCE", 2)
 
 

@@ -28,8 +28,8 @@ from annotator.models import (
 )
 from annotator.review import adjudicate, exclude, exclusion_preview, exclusions, judge, readmit, withdraw
 from annotator.review.admission import admit_and_settle
-from annotator.review.exclusion_previews import Foreseen, readmission_preview
-from annotator.review.exclusions import AT_THE_DOOR, enforce, enforce_all, lift
+from annotator.review.exclusion_previews import ExclusionPreview, readmission_preview
+from annotator.review.exclusions import SYNC_LIMIT, enforce, enforce_all, lift
 from annotator.tasks import enforce_exclusion, enforce_exclusions, lift_exclusion
 from rewards import snapshots
 from rewards.models import Snapshot
@@ -182,7 +182,7 @@ def few_at_the_door(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """More than one task goes to the light worker, which listens; what is sent to it."""
     sent: list[Any] = []
     heartbeats.beat("test", ["light"])
-    monkeypatch.setattr("annotator.review.exclusions.AT_THE_DOOR", 1)
+    monkeypatch.setattr("annotator.review.exclusions.SYNC_LIMIT", 1)
     monkeypatch.setattr("annotator.review.exclusions.AT_ONCE", 2)
     monkeypatch.setattr("annotator.background.messages.app.send_task", lambda *task: sent.append(task))
     yield sent
@@ -270,14 +270,14 @@ def test_a_worker_that_comes_too_late_finds_nothing_to_do(project: Project, cast
 
 
 def test_the_door_waits_for_hundreds_of_tasks_at_most() -> None:
-    assert AT_THE_DOOR <= 500
+    assert SYNC_LIMIT <= 500
 
 
 def test_the_preview_of_a_readmission_counts_what_comes_back(project: Project, cast: Cast) -> None:
     rated_alone(project, cast.bob, 2)
     excluded(project, cast.bob, cast.carol)
-    assert readmission_preview(project, cast.bob) == Foreseen(annotations=2, tasks=2)
-    assert exclusion_preview(project, cast.bob) == Foreseen()
+    assert readmission_preview(project, cast.bob) == ExclusionPreview(annotations=2, tasks=2)
+    assert exclusion_preview(project, cast.bob) == ExclusionPreview()
 
 
 def test_very_many_tasks_are_counted_by_a_part(project: Project, cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,7 +286,7 @@ def test_very_many_tasks_are_counted_by_a_part(project: Project, cast: Cast, mon
     rated_alone(project, cast.bob, 7)
     monkeypatch.setattr("annotator.review.exclusion_previews.MOST_LOOKED_AT", 3)
     preview = exclusion_preview(project, cast.bob)
-    assert preview == Foreseen(7, 7, tasks_losing_labels=7, tasks_reopened=7, estimated=True)
+    assert preview == ExclusionPreview(7, 7, tasks_losing_labels=7, tasks_reopened=7, estimated=True)
 
 
 def test_a_preference_alone_takes_no_slot_that_others_give_up(project: Project, cast: Cast) -> None:
@@ -406,10 +406,10 @@ def means_in_force() -> dict[tuple[int, int], Any]:
 
 def _what_changed(
     before: dict[str, Any], after: dict[str, Any], was: dict[Any, Any], now: dict[Any, Any], who: User
-) -> Foreseen:
+) -> ExclusionPreview:
     made = Assignment.objects.submitted().filter(annotator=who).count()
     states = [(a["state"], b["state"]) for a, b in zip(before["tasks"], after["tasks"], strict=True)]
-    return Foreseen(
+    return ExclusionPreview(
         annotations=made,
         tasks=made,
         tasks_losing_labels=len({task for task, _ in was} - {task for task, _ in now}),

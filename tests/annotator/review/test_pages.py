@@ -21,7 +21,7 @@ from annotator.models import (
     Verdict,
 )
 from annotator.review import judge
-from annotator.review.queue import Place, how_many_wait
+from annotator.review.queue import QueueKey, how_many_wait
 from tests.builders import (
     ATTRIBUTES,
     NOW,
@@ -124,8 +124,8 @@ def test_counting_stops_where_nobody_reads_on(
 
 
 def test_places_are_read_as_they_are_written() -> None:
-    assert Place.read(str(Place(3, 17))) == Place(3, 17)
-    assert [Place.read(text) for text in ("", "3", "3.", "x.1", "3.-1", "3.1.1", "9" * 40, "1.²")] == [None] * 8
+    assert QueueKey.read(str(QueueKey(3, 17))) == QueueKey(3, 17)
+    assert [QueueKey.read(text) for text in ("", "3", "3.", "x.1", "3.-1", "3.1.1", "9" * 40, "1.²")] == [None] * 8
 
 
 def test_any_task_is_found_by_its_id(project: Project, client: Client) -> None:

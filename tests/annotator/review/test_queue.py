@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 
 from annotator.models import Assignment, Project, Task, User
-from annotator.review.queue import Place, next_waiting, page, waiting
+from annotator.review.queue import QueueKey, next_waiting, queue_from, waiting
 from tests.builders import NOW, imported, ratings_row
 
 
@@ -18,7 +18,7 @@ def queue(project: Project) -> list[Task]:
     return list(waiting(project))
 
 
-def following(project: Project, place: Place, *, manages: bool = False) -> Task | None:
+def following(project: Project, place: QueueKey, *, manages: bool = False) -> Task | None:
     reviewer, _ = User.objects.get_or_create(username="rita")
     return next_waiting(project, after=place, reviewer=reviewer, manages=manages)
 
@@ -26,14 +26,14 @@ def following(project: Project, place: Place, *, manages: bool = False) -> Task 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 def test_pages_leave_nothing_out_and_repeat_nothing(project: Project, queue: list[Task], size: int) -> None:
     walked: list[Task] = []
-    while more := page(waiting(project), after=Place.of(walked[-1]) if walked else None, size=size):
+    while more := queue_from(waiting(project), after=QueueKey.of(walked[-1]) if walked else None, size=size):
         walked += more
     assert walked == queue
     assert [task.review_spread for task in walked] == [4] * 6 + [3] * 2
 
 
 def test_after_the_last_one_comes_the_first(project: Project, queue: list[Task]) -> None:
-    places = [Place.of(task) for task in queue]
+    places = [QueueKey.of(task) for task in queue]
     assert [following(project, place) for place in places] == [*queue[1:], queue[0]]
     Task.objects.exclude(pk=queue[0].pk).update(review_reason="")
     assert following(project, places[0]) is None
@@ -42,8 +42,8 @@ def test_after_the_last_one_comes_the_first(project: Project, queue: list[Task])
 def test_what_only_a_manager_may_decide_is_skipped_for_a_reviewer(project: Project, queue: list[Task]) -> None:
     first, aside, third = queue[:3]
     Task.objects.filter(pk=aside.pk).update(state=Task.State.QUARANTINED, review_reason="quarantine")
-    assert following(project, Place.of(first)) == third
-    assert following(project, Place.of(first), manages=True) == aside
+    assert following(project, QueueKey.of(first)) == third
+    assert following(project, QueueKey.of(first), manages=True) == aside
 
 
 def test_what_the_reviewer_alone_has_rated_is_skipped(project: Project, queue: list[Task]) -> None:
@@ -51,7 +51,7 @@ def test_what_the_reviewer_alone_has_rated_is_skipped(project: Project, queue: l
     rita = User.objects.create(username="rita")
     own.assignments.exclude(pk=own.assignments.earliest("pk").pk).update(counts=False, slot=None)
     own.assignments.filter(counts=True).update(annotator=rita)
-    assert following(project, Place.of(first)) == third
+    assert following(project, QueueKey.of(first)) == third
 
 
 def test_what_the_reviewer_is_rating_is_skipped(project: Project, queue: list[Task]) -> None:
@@ -59,7 +59,7 @@ def test_what_the_reviewer_is_rating_is_skipped(project: Project, queue: list[Ta
     rita = User.objects.create(username="rita")
     Task.objects.filter(pk=held.pk).update(slots_wanted=9)
     Assignment.objects.create(task=held, annotator=rita, slot=9, leased_at=NOW, lease_expires_at=NOW)
-    assert following(project, Place.of(first)) == third
+    assert following(project, QueueKey.of(first)) == third
 
 
 @pytest.mark.parametrize("kind", ["", "dropped"])

@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from annotator.forms.settings import KeysForm
+from annotator.views.settings import KeysForm
 from annotator.web.keyboard import ACTIONS, keys_of
 from tests.conftest import Cast
 

@@ -9,7 +9,7 @@ from annotator.background import heartbeats
 from annotator.db.clock import database_now
 from annotator.models import Project, Webhook
 from annotator.webhooks import endpoints
-from annotator.webhooks.endpoints import Wish
+from annotator.webhooks.endpoints import WebhookInput
 from tests.annotator.webhooks.receiver import Receiver, listening
 from tests.conftest import Cast
 
@@ -32,4 +32,4 @@ def hook(project: Project, cast: Cast, receiver: Receiver) -> Webhook:
 
 
 def make_hook(project: Project, cast: Cast, url: str, *events: str) -> Webhook:
-    return endpoints.make(project, Wish(url, events), by=cast.carol, now=database_now())[0]
+    return endpoints.make(project, WebhookInput(url, events), by=cast.carol, now=database_now())[0]

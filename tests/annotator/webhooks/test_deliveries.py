@@ -117,7 +117,7 @@ def test_after_five_days_of_failures_it_is_ended(project: Project, hook: Webhook
     make_due()
     deliveries.send_waiting()
     assert (again(hook).active, again(hook).end_reason) == (False, Ended.FAILING)
-    hook = endpoints.change(again(hook), endpoints.Wish(hook.url))
+    hook = endpoints.change(again(hook), endpoints.WebhookInput(hook.url))
     assert (hook.end_reason, hook.failing_since) == ("", None)
     make_due()
     deliveries.send_waiting()
@@ -318,9 +318,9 @@ def test_after_a_rotation_both_secrets_verify_for_a_day(project: Project, hook: 
 
 def test_what_waits_for_an_inactive_webhook_is_sent_later(project: Project, hook: Webhook, receiver: Receiver) -> None:
     written(project)
-    hook = endpoints.change(hook, endpoints.Wish(hook.url, active=False))
+    hook = endpoints.change(hook, endpoints.WebhookInput(hook.url, active=False))
     assert (written(project), deliveries.send_waiting()) == ([], 0)
-    endpoints.change(hook, endpoints.Wish(hook.url))
+    endpoints.change(hook, endpoints.WebhookInput(hook.url))
     assert deliveries.send_waiting() == 1
 
 

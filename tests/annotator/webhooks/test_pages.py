@@ -111,6 +111,6 @@ def test_old_deliveries_are_on_older_pages(project: Project, pages: Client, hook
     for run in range(30):
         announce(project, "run.ended", run=run, state="failed")
     first = pages.get(one(hook))
-    assert len(first.context["deliveries"]) == 25
+    assert len(first.context["rows"]) == 25
     rest = pages.get(one(hook), {"before": first.context["further"]})
-    assert len(rest.context["deliveries"]) == 5
+    assert len(rest.context["rows"]) == 5

@@ -1,33 +1,79 @@
 """Compares the methods of alignment in a world where a program knows what is good, and our DPO with TRL's DPOTrainer.
 
-`python -m benchmarks.bench_aligning [world] [speed] [tuning] [--seeds 5] [--pairs 1200] ...`. The world is
-benchmarks/aligning/world.py; `tuning` tries the methods' settings in worlds of other seeds. For the speed, small models
-with random weights train on random tokens of HelpSteer2's lengths; TRL runs in an environment of its own (TRL_PYTHON,
-or one made in var/peers/trl). Both trainers' time includes the reference's log-probabilities.
+`python -m benchmarks.bench_aligning [world] [speed] [--seeds 5] [--pairs 1200] ...`. The world is
+benchmarks/aligning/world.py. For the speed, small models with random weights train on random tokens of HelpSteer2's
+lengths (benchmarks/training.py). Both trainers' time includes the reference's log-probabilities.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import statistics
+import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from transformers.utils import logging
 
-from benchmarks.aligning.contest import GRID, METHODS, TUNING, make_contest, summary
-from benchmarks.aligning.speed import Bench, compare, largest_difference, make_policy, speed_pairs
-from benchmarks.training.pairs import tokens_of
-from rewards.learning.inference import choose_device
+from benchmarks.aligning.contest import METHODS, make_contest, summary
+from benchmarks.measuring import options, tell
+from benchmarks.training import Contest, Outcome, Pair, Quiet, contests, drawn, tokens_of
+from rewards.learning.aligning.config import AlignConfig
+from rewards.learning.aligning.policy import find_policy, load_policy
+from rewards.learning.aligning.reference import Judgements, log_probs_of
+from rewards.learning.aligning.sides import Side, Unit, learnt_places
+from rewards.learning.aligning.training import Run, make_optimizer, sizes_of, take_step
+from rewards.learning.encoding import Encoded
 from rewards.learning.progress import Progress
+from rewards.learning.resume_point import Place, State
 
-PARTS = ("world", "speed", "tuning")
-SAME = 16  # pairs whose losses are compared, two batches
+RATE, BETA = 1e-5, 0.1
+
+
+@dataclass(frozen=True)
+class Dpo(Contest):
+    trainer: ClassVar[str] = "dpo"
+    settings: ClassVar[dict[str, Any]] = {"learning_rate": RATE, "beta": BETA}
+    peers: ClassVar[dict[str, dict[str, Any]]] = {
+        "TRL as it comes": {},
+        "TRL, reference computed ahead, nothing recomputed": {
+            "precompute_ref_log_probs": True,
+            "gradient_checkpointing": False,
+        },
+    }
+    same: ClassVar[int] = 2
+
+    def ours(self, pairs: Sequence[Pair], *, in_order: bool = False) -> Outcome:
+        torch.set_num_threads(self.threads)
+        cuda = self.device.type == "cuda"
+        policy = load_policy(find_policy(str(self.model)), max_length=2_048, device=self.device, half=cuda)
+        config = AlignConfig("dpo", "-", "-", beta=BETA, batch_size=self.batch, learning_rate=RATE, warmup_steps=1)
+        units = [Unit(str(number), side(pair.chosen), side(pair.rejected)) for number, pair in enumerate(pairs)]
+        progress, losses = Quiet(self.scratch / "progress.jsonl"), []
+
+        def train() -> None:
+            fit = Judgements(units, log_probs_of(policy, units))
+            run = Run(config, policy, fit, Judgements([], []), progress, self.scratch / "checkpoint", "bench")
+            state, sizes = State(policy.network, make_optimizer(policy, config), Place(), {}), sizes_of(run)
+            steps = self.steps(sizes, pairs, in_order=in_order)
+            for step in steps:
+                take_step(run, state, sizes, step, steps=len(steps))
+            losses.extend(state.place.losses)
+
+        return Outcome(*self.timed(train), losses)
+
+    def peer_row(self, pair: Pair) -> dict[str, Any]:
+        start, ids = pair.chosen.response_start, {"chosen_ids": pair.chosen.ids, "rejected_ids": pair.rejected.ids}
+        return {"prompt_ids": pair.chosen.ids[:start], **{name: of[start:] for name, of in ids.items()}}
+
+
+def side(encoded: Encoded) -> Side:
+    return Side(encoded, (0,) * len(learnt_places(encoded)), (1.0,))
 
 
 def world(*, seeds: int, pairs: int) -> None:
@@ -39,74 +85,29 @@ def world(*, seeds: int, pairs: int) -> None:
             verdicts["start"].append(contest.start())
             for method, settings in METHODS[pairs].items():
                 verdicts[method].append(contest.verdict(method, settings))
-            latest = {name: round(of[-1]["quality"], 3) for name, of in verdicts.items()}
-            say({"seed": seed, **latest, "processor_seconds": round(time.process_time() - began)})
-    say(summary(verdicts))
+            latest = {name: of[-1]["quality"] for name, of in verdicts.items()}
+            tell(seed=seed, **latest, processor_seconds=round(time.process_time() - began))
+    for name, values in summary(verdicts).items():
+        tell(name, **values)
 
 
-def tuning(*, pairs: int) -> None:
-    """Says how good each setting of each method is in worlds of other seeds."""
-    qualities: dict[str, list[float]] = {}
-    with tempfile.TemporaryDirectory(prefix="rewardloop-bench-") as folder:
-        for seed in TUNING:
-            contest = make_contest(Path(folder), seed=seed, pairs=pairs)
-            contest.start()
-            for method, grid in GRID.items():
-                for settings in grid:
-                    key = json.dumps({"method": method, **settings})
-                    qualities.setdefault(key, []).append(contest.verdict(method, settings)["quality"])
-                    say({**json.loads(key), "seed": seed, "quality": round(qualities[key][-1], 3)})
-    for key, of in qualities.items():
-        say({**json.loads(key), "quality": round(statistics.mean(of), 4), "seeds": len(of)})
-
-
-def speed(*, kinds: list[str], size: str, pairs: int, repeats: int, threads: int) -> None:
-    device = choose_device("auto")
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
-    say({"device": name, "threads": threads, "torch": torch.__version__, "size": size})
-    for kind in kinds:
-        with tempfile.TemporaryDirectory(prefix="rewardloop-bench-") as folder:
-            bench = Bench(make_policy(kind, size, Path(folder) / "model"), Path(folder), device, threads)
-            drawn = speed_pairs(pairs)
-            say({"model": kind, "pairs": pairs, "tokens": tokens_of(drawn)})
-            say({"largest difference of losses": largest_difference(bench, drawn[:SAME])})
-            for trainer, values in compare(bench, drawn, repeats=repeats).items():
-                say({"trainer": trainer, **values})
-
-
-def say(values: dict[str, Any]) -> None:
-    print(json.dumps(values), flush=True)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="The methods of alignment, and DPO beside TRL's.")
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=[], metavar="{world,speed,tuning}")
-    parser.add_argument("--seeds", type=int, default=5, choices=range(2, 11))
-    parser.add_argument("--pairs", type=int, default=1_200, choices=list(METHODS), help="comparisons to learn from")
-    parser.add_argument("--size", default="2m", choices=["2m", "10m", "1b", "8b"])
-    parser.add_argument("--speed-pairs", type=int, default=48)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--kinds", nargs="+", default=["qwen3", "llama"], choices=["qwen3", "llama"])
-    options = parser.parse_args()
+def main(words: Sequence[str]) -> None:
+    speed = {"size": "2m", "speed_pairs": 48, "repeats": 3, "threads": os.cpu_count() or 1, "kinds": ["qwen3", "llama"]}
+    given = options(words, parts=("world", "speed"), seeds=5, pairs=1_200, **speed)
+    if given.pairs not in METHODS or not 2 <= given.seeds <= 10:
+        sys.exit(f"--pairs are {' or '.join(map(str, METHODS))}, --seeds 2 to 10.")
     logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    Progress.tell = quiet  # type: ignore[method-assign]
-    parts = options.parts or PARTS[:2]
-    if "tuning" in parts:
-        tuning(pairs=options.pairs)
-    if "world" in parts:
-        world(seeds=options.seeds, pairs=options.pairs)
-    if "speed" in parts:
-        speed(
-            kinds=options.kinds, size=options.size, pairs=options.speed_pairs, repeats=options.repeats,
-            threads=options.threads,
-        )  # fmt: skip
-
-
-def quiet(self: Progress, event: str, **values: Any) -> None:
-    """Stands in for the progress on standard output, which would hide the figures."""
+    if "world" in given.parts:
+        # Its own progress on standard output would hide the figures.
+        Progress.tell = lambda *_, **__: None  # type: ignore[method-assign]
+        world(seeds=given.seeds, pairs=given.pairs)
+    if "speed" in given.parts:
+        for kind, contest in contests(partial(Dpo, batch=8), given, task="CausalLM", texts=["no text at all"]):
+            pairs = drawn(given.speed_pairs)
+            tell(model=kind, pairs=len(pairs), tokens=tokens_of(pairs))
+            contest.compare(pairs, repeats=given.repeats)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -1,16 +1,15 @@
-"""Measures how fast data come in and go out, over HTTP, with all processes of `make run`, and Label Studio in one run.
+"""Measures how fast data come in and go out, over HTTP, with all processes of `make run`.
 
 `python -m benchmarks.bench_io [--tasks 20000 1000000] [--annotations 1000000] [--layouts ...] [--formats ...]
-[--peer-tasks 2000 20000]`. Every layout of a project with so many annotations is downloaded in every format. Beside the
-rows a second stand the seconds to the first byte, the most memory that the processes of the web or the light worker
-held meanwhile, and how much that is above what they held in the first fifth of the time. Then files of plain tasks are
-imported by the light worker, which has their texts to search for a while afterwards. At last an export is written to a
-file by a worker that is killed in the middle (kill -9), and fetched in two parts. Where LABEL_STUDIO names its
-environment (benchmarks/bench_peers.py), Label Studio gives back so many tasks with three annotations each before, and
-takes as many tasks as ours takes, while our processes rest.
+[--peer-tasks 2000 20000] [--keep FOLDER]`. Every layout of a project with so many annotations is downloaded in every
+format. Beside the rows a second stand the seconds to the first byte, the most memory that the processes of the web or
+the light worker held meanwhile, and how much that is above what they held in the first fifth of the time. Then files of
+plain tasks are imported by the light worker, which has their texts to search for a while afterwards. At last an export
+is written to a file by a worker that is killed in the middle (kill -9), and fetched in two parts. Where LABEL_STUDIO
+names its environment (benchmarks/bench_peers.py), Label Studio gives back so many tasks with three annotations each
+before, and takes as many tasks as ours takes, while our processes rest. --keep keeps the filled database in a folder.
 """
 
-import argparse
 import hashlib
 import http.client
 import json
@@ -23,20 +22,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from annotator.launch.run import COMMANDS
-from benchmarks import product
-from benchmarks.peers import label_studio
-from benchmarks.resident import Memory, processes, worked_seconds
+from benchmarks import peers, product
+from benchmarks.measuring import heading, options, row, task_row
+from benchmarks.processes import LIGHT, POSTGRES, WEB, Memory, processes, worked_seconds
 
 if TYPE_CHECKING:
     from annotator.models import User
 
-WEB, LIGHT, POSTGRES = b"annotator.launch.webserver", b"-Q light", b"postgres"
 OF_SEGMENTS = ("rankings", "segments", "helpsteer2d", "stepwise")
 """Layouts that leave from a project of their own, with a tenth as many tasks as the other one has annotations."""
-FORMATS = ("jsonl", "json", "csv", "parquet")
+FORMATS = ["jsonl", "json", "csv", "parquet"]
 SLUG, IMPORTED = "bench", "imported"
 PIECE = 1 << 18
 PATIENCE_SECONDS = 3600
@@ -74,65 +72,35 @@ class Client:
         return job
 
 
-# In --------------------------------------------------------------------------------------------------------
-
-
-def tasks(number: int) -> Iterator[dict[str, Any]]:
-    """Yields tasks of about 500 bytes: a prompt of 150 characters and two responses of 120."""
-    prompt, response = "Why does the light change? " * 6, "Because the sun is lower in the evening. " * 3
-    for place in range(number):
-        yield {
-            "id": f"t-{place}",
-            "messages": [{"role": "user", "content": f"{place}: {prompt}"}],
-            "responses": [{"text": f"{side}{place} {response}"} for side in "ab"],
-        }
-
-
-def write_tasks(file: IO[bytes], number: int) -> None:
-    for row in tasks(number):
-        file.write(json.dumps(row).encode() + b"\n")
-
-
 def measure_in(client: Client, manager: "User", numbers: Sequence[int]) -> None:
-    print("\n| tasks | MB | seconds | tasks a second | processor, s | MB of the light worker, at most | growth |")
-    print("|---|---|---|---|---|---|---|")
+    from annotator.models import Membership, Project, Role, Rubric
+
+    heading("tasks", "MB", "seconds", "tasks a second", "processor, s", "MB of the light worker, at most", "growth")
     for number in numbers:
-        slug = f"{IMPORTED}-{number}"
-        _make_project(slug, manager)
+        slug, rubric = f"{IMPORTED}-{number}", Rubric.objects.get(key="helpsteer2", project=None)
+        project = Project.objects.create(slug=slug, name=slug, rubric=rubric)
+        Membership.objects.create(user=manager, project=project, role=Role.MANAGER)
         with tempfile.TemporaryFile() as file:
-            write_tasks(file, number)
+            for place in range(number):
+                file.write(json.dumps(task_row(place, prompt=170, response=130)).encode() + b"\n")
             size = file.tell()
             file.seek(0)
-            worked = worked_seconds((WEB, LIGHT, POSTGRES))
-            memory, start = Memory(LIGHT), time.perf_counter()
+            worked, memory, start = worked_seconds(WEB, LIGHT, POSTGRES), Memory(LIGHT), time.perf_counter()
             with memory.watched():
                 sent = client.json("POST", f"{slug}/import-jobs/", file, **{"Content-Length": str(size)})
                 job = client.until_ended(f"{slug}/import-jobs/{sent['id']}/")
-            seconds = time.perf_counter() - start
-            worked = worked_seconds((WEB, LIGHT, POSTGRES)) - worked
+            seconds, worked = time.perf_counter() - start, worked_seconds(WEB, LIGHT, POSTGRES) - worked
         assert job["created"] == number, job
-        row = f"| {number:,} | {size / MEGABYTE:.0f} | {seconds:.1f} | {number / seconds:,.0f} | {worked:.1f} |"
-        print(row, f"{memory.peak / MEGABYTE:.0f} | {memory.growth():.0%} |", flush=True)
-
-
-def _make_project(slug: str, manager: "User") -> None:
-    from annotator.models import Membership, Project, Role, Rubric
-
-    project = Project.objects.create(slug=slug, name=slug, rubric=Rubric.objects.get(key="helpsteer2", project=None))
-    Membership.objects.create(user=manager, project=project, role=Role.MANAGER)
-
-
-# Out -------------------------------------------------------------------------------------------------------
+        cells = (f"{size / MEGABYTE:.0f}", f"{seconds:.1f}", f"{number / seconds:,.0f}", f"{worked:.1f}")
+        row(f"{number:,}", *cells, *memory.cells())
 
 
 def measure_out(client: Client, slug: str, layouts: Sequence[str], formats: Sequence[str]) -> dict[str, int]:
     """Prints how fast each layout of a project leaves in each format; returns the rows of each layout."""
     if not layouts:
         return {}
-    print(
-        "\n| layout | format | rows | MB | seconds | rows a second | first byte, s | MB of the web, at most | growth |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|")
+    times = ("rows", "MB", "seconds", "rows a second", "first byte, s")
+    heading("layout", "format", *times, "MB of the web, at most", "growth")
     rows: dict[str, int] = {}
     for layout in layouts:
         for format in ("jsonl", *(name for name in formats if name != "jsonl")):
@@ -147,9 +115,8 @@ def measure_out(client: Client, slug: str, layouts: Sequence[str], formats: Sequ
             if format == "jsonl":
                 rows[layout] = lines
             if format in formats:
-                row = f"| {layout} | {format} | {rows[layout]:,} | {size / MEGABYTE:.0f} | {seconds:.1f} |"
-                rate = f"{rows[layout] / seconds:,.0f} | {first:.2f} |"
-                print(row, rate, f"{memory.peak / MEGABYTE:.0f} | {memory.growth():.0%} |", flush=True)
+                cells = (f"{size / MEGABYTE:.0f}", f"{seconds:.1f}", f"{rows[layout] / seconds:,.0f}", f"{first:.2f}")
+                row(layout, format, f"{rows[layout]:,}", *cells, *memory.cells())
     return rows
 
 
@@ -165,9 +132,7 @@ def measure_kill(client: Client, layout: str, rows: int) -> None:
         os.kill(pid, signal.SIGKILL)
     with product.process(next(command for command in COMMANDS if command.name == "light")):
         done = client.until_ended(path)
-    half = done["bytes_done"] // 2
-    content = hashlib.sha256()
-    lines = 0
+    half, content, lines = done["bytes_done"] // 2, hashlib.sha256(), 0
     for part in (f"bytes=0-{half - 1}", f"bytes={half}-"):
         with client.answer("GET", f"{path}file/", Range=part) as answer:
             assert answer.status == 206
@@ -178,30 +143,11 @@ def measure_kill(client: Client, layout: str, rows: int) -> None:
     print(f"\nKilled after {job['rows_done']:,} of {rows:,} rows: the next worker wrote all of them, {lines:,}.")
 
 
-# Label Studio ----------------------------------------------------------------------------------------------
-
-
-def measure_peer(environment: Path, folder: Path, *, taken: int, given: Sequence[int]) -> None:
-    """Has it give back the annotations of so many tasks, and take as many tasks as ours takes next."""
-    data = folder / "peer"
-    data.mkdir(exist_ok=True)
-    with label_studio.served(environment, data):
-        for number in given:
-            label_studio.measure_out(list(tasks(number)))
-        label_studio.measure_in(list(tasks(taken)))
-
-
-def main(arguments: Sequence[str]) -> None:
-    parser = argparse.ArgumentParser(description="How fast data come in and go out.")
-    parser.add_argument("--tasks", type=int, nargs="*", default=[20_000, 1_000_000])
-    parser.add_argument("--annotations", type=int, default=1_000_000)
-    parser.add_argument("--layouts", nargs="*")
-    parser.add_argument("--formats", nargs="*", choices=FORMATS, default=FORMATS)
-    parser.add_argument("--peer-tasks", type=int, nargs="*", default=[2_000, 20_000])
-    parser.add_argument("--keep", type=Path, help="a folder in which the database stays, and may be there already")
-    given = parser.parse_args(arguments)
-    print(f"Load of the machine before: {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores.\n", flush=True)
-    with product.database(given.keep) as folder:
+def main(words: Sequence[str]) -> None:
+    numbers: dict[str, Any] = {"tasks": [20_000, 1_000_000], "annotations": 1_000_000, "peer_tasks": [2_000, 20_000]}
+    given = options(words, **numbers, layouts=[""], formats=FORMATS, keep="")
+    print(f"Load of the machine before: {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores.", flush=True)
+    with product.database(Path(given.keep) if given.keep else None) as folder:
         from annotator.exporting.layouts import LAYOUTS
         from annotator.models import Project, Token, User
         from benchmarks import segmented_project, workspace_project
@@ -216,9 +162,9 @@ def main(arguments: Sequence[str]) -> None:
         Project.objects.filter(slug__startswith=IMPORTED).delete()
         with product.running() as address:
             client = Client(address, Token.objects.create(manager)[1])
-            if environment := label_studio.environment_folder():
-                measure_peer(environment, folder, taken=min(given.tasks), given=given.peer_tasks)
-            wanted = given.layouts or list(LAYOUTS)
+            if environment := os.environ.get("LABEL_STUDIO"):
+                peers.measure_label_studio(Path(environment), folder, taken=min(given.tasks), given=given.peer_tasks)
+            wanted = [name for name in given.layouts if name] or list(LAYOUTS)
             rows = measure_out(client, SLUG, [name for name in wanted if name not in OF_SEGMENTS], given.formats)
             measure_out(client, segmented_project.SLUG, [name for name in wanted if name in OF_SEGMENTS], given.formats)
             measure_in(client, manager, given.tasks)

@@ -7,166 +7,86 @@ status is 1 if one of its pages takes longer than MOST_MILLISECONDS at the media
 --keep keeps the filled database of the workspace in a folder, and uses the one that is there already.
 """
 
-import argparse
 import gzip
 import json
-import random
 import re
 import statistics
-import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks import product
-from benchmarks.visitor import PASSWORD, Visitor
+from benchmarks.measuring import each_part, heading, options, quantile, row, task_row, timed
+from benchmarks.processes import POSTGRES, WEB, worked_seconds
+from benchmarks.product import PASSWORD, Visitor
 
 if TYPE_CHECKING:
-    from annotator.models import Project
+    from annotator.models import Project, User
 
 REQUESTS = 300
 VISITS = 7
 """Requests to each page of the workspace, after a first one."""
 MOST_MILLISECONDS, MOST_QUERIES = 300, 20
-ANNOTATIONS = 1_000_000
-COLUMNS = ("page", "as", "queries", "kB", "first", "median", "longest", "processor", "over the limit")
-PARTS = ("rating", "workspace")
-WORDS = ("water", "light", "time", "question", "answer", "because", "small", "the", "a", "of", "and", "with", "is")
-
-
-def fill(tasks: int) -> None:
-    """Makes a project with so many tasks and with alice in it."""
-    from django.utils import timezone
-
-    from annotator.importing import import_rows
-    from annotator.models import Membership, Project, Rubric, User
-
-    user = User.objects.create_user("alice", password=PASSWORD)
-    project = Project.objects.create(slug="bench", name="Bench", rubric=Rubric.objects.get(key="helpsteer2"))
-    Membership.objects.create(user=user, project=project)
-    dice = random.Random(1)
-    lines = (json.dumps(task(number, dice)).encode() + b"\n" for number in range(tasks))
-    result = import_rows(project, BytesIO(b"".join(lines)), now=timezone.now())
-    assert result.created == tasks, result.rejected[:1]
-
-
-def task(number: int, dice: random.Random) -> dict[str, object]:
-    prompt = f"Question {number}: {text(dice, 700)}"
-    return {
-        "id": f"t-{number}",
-        "messages": [{"role": "user", "content": prompt}],
-        "responses": [{"text": text(dice, 1493)} for _ in range(2)],
-    }
-
-
-def text(dice: random.Random, characters: int) -> str:
-    """Returns paragraphs and a list in markdown, as rendering them is part of what a page costs."""
-    words = " ".join(dice.choices(WORDS, k=characters // 4))[:characters]
-    first, strong, second, rest = words[:400], words[400:440], words[440:600], words[600:]
-    return f"{first}\n\n- **{strong}**\n- {second}\n\n{rest}"
-
-
-def timed(action: str, seconds: list[float]) -> str:
-    ordered = sorted(1000 * second for second in seconds)
-    p95 = ordered[int(0.95 * len(ordered))]
-    return f"| {action} | {statistics.median(ordered):.1f} | {p95:.1f} | {ordered[-1]:.1f} |"
-
-
-def reading(visitor: Visitor) -> list[float]:
-    seconds = []
-    for _ in range(REQUESTS):
-        start = time.perf_counter()
-        status, _ = visitor.request("GET", "/projects/bench/annotate/")
-        seconds.append(time.perf_counter() - start)
-        assert status == 200
-    return seconds
-
-
-def rating(visitor: Visitor) -> list[float]:
-    """Returns the seconds of submissions, each of which is answered with the next task."""
-    seconds = []
-    page = visitor.request("GET", "/projects/bench/annotate/")[1]
-    for _ in range(REQUESTS):
-        form = filled(page)
-        path = re.findall(r'action="(/assignments/\d+/submit/)"', page)[0]
-        start = time.perf_counter()
-        status, page = visitor.request("POST", path, form)
-        seconds.append(time.perf_counter() - start)
-        assert status == 200
-        assert path not in page
-    return seconds
-
-
-def filled(page: str) -> dict[str, str]:
-    names = set(re.findall(r'type="radio" name="([^"]+)"', page)) - {"reason", "category"}
-    assert len(names) == 10, names
-    return dict.fromkeys(names, "3") | {"active_seconds": "60"} | Visitor.token(page)
-
-
-def weight(visitor: Visitor) -> tuple[int, int]:
-    """Returns the compressed bytes of the page and of everything that it loads at once, and the number of files."""
-    page = visitor.request("GET", "/projects/bench/annotate/")[1]
-    files = set(re.findall(r'(?:src|href)="(/static/[^"]+)"', page))
-    sizes = [len(gzip.compress(visitor.request("GET", name)[1].encode())) for name in files]
-    return len(gzip.compress(page.encode())) + sum(sizes), len(files) + 1
+PAGE = "/projects/bench/annotate/"
 
 
 def measure_rating(tasks: int) -> None:
     with product.database():
-        fill(tasks)
+        from django.utils import timezone
+
+        from annotator.importing import import_rows
+        from annotator.models import Membership, Project, Rubric, User
+
+        user = User.objects.create_user("alice", password=PASSWORD)
+        project = Project.objects.create(slug="bench", name="Bench", rubric=Rubric.objects.get(key="helpsteer2"))
+        Membership.objects.create(user=user, project=project)
+        lines = b"".join(json.dumps(task_row(number)).encode() + b"\n" for number in range(tasks))
+        result = import_rows(project, BytesIO(lines), now=timezone.now())
+        assert result.created == tasks, result.rejected[:1]
         with product.running() as address:
             visitor = Visitor(address, "alice")
             reading(visitor)  # warms the server up
-            print(f"{tasks:,} tasks, {REQUESTS} requests each, milliseconds\n")
-            print("| request | median | p95 | longest |\n|---|---|---|---|")
-            print(timed("the rating page", reading(visitor)))
-            print(timed("a submission, answered with the next task", rating(visitor)))
-            total, files = weight(visitor)
-            print(f"\nA first visit to the rating page: {total / 1000:.1f} kB compressed in {files} files.")
+            print(f"{tasks:,} tasks, {REQUESTS} requests each, milliseconds")
+            heading("request", "median", "p95", "longest")
+            for name, times in (
+                ("the rating page", reading(visitor)),
+                ("a submission, answered with the next task", rating(visitor)),
+            ):
+                row(name, *(f"{one:.1f}" for one in (statistics.median(times), quantile(times, 0.95), max(times))))
+            page = visitor.request("GET", PAGE)[1]
+            files = set(re.findall(r'(?:src|href)="(/static/[^"]+)"', page))
+            texts = [page, *(visitor.request("GET", name)[1] for name in files)]
+            total = sum(len(gzip.compress(text.encode())) for text in texts)
+            print(f"\nA first visit to the rating page: {total / 1000:.1f} kB compressed in {len(texts)} files.")
 
 
-# The workspace ---------------------------------------------------------------------------------------------
+def reading(visitor: Visitor) -> list[float]:
+    answers = [timed(lambda: visitor.request("GET", PAGE)[0]) for _ in range(REQUESTS)]
+    assert {status for _, status in answers} == {200}
+    return [taken for taken, _ in answers]
 
 
-@dataclass(frozen=True)
-class Visit:
-    """What a page cost: the first request to it, and those after it.
-
-    `processor` is what the web and PostgreSQL worked for one of these, in milliseconds.
-    """
-
-    address: str
-    name: str
-    status: int
-    queries: int
-    size: int
-    first: float
-    seconds: list[float]
-    processor: float
-
-    @property
-    def median(self) -> float:
-        return 1000 * statistics.median(self.seconds)
-
-    def faults(self) -> str:
-        """Returns what is wrong with the page, empty if nothing is."""
-        found = ["status"] * (self.status != 200) + ["queries"] * (self.queries > MOST_QUERIES)
-        return ", ".join(found + ["time"] * (self.median > MOST_MILLISECONDS))
-
-    def row(self) -> str:
-        times = (1000 * self.first, self.median, 1000 * max(self.seconds), self.processor)
-        cells = [str(self.queries), f"{self.size / 1000:.0f}", *(f"{time:.0f}" for time in times), self.faults()]
-        return f"| `{self.address}` | {self.name} | {' | '.join(cells)} |"
+def rating(visitor: Visitor) -> list[float]:
+    """Returns the milliseconds of submissions, each of which is answered with the next task."""
+    times, page = [], visitor.request("GET", PAGE)[1]
+    for _ in range(REQUESTS):
+        names = set(re.findall(r'type="radio" name="([^"]+)"', page)) - {"reason", "category"}
+        assert len(names) == 10, names
+        form = dict.fromkeys(names, "3") | {"active_seconds": "60"} | Visitor.token(page)
+        path = re.findall(r'action="(/assignments/\d+/submit/)"', page)[0]
+        taken, (status, page) = timed(lambda path=path, form=form: visitor.request("POST", path, form))  # type: ignore[misc]
+        times.append(taken)
+        assert status == 200
+        assert path not in page
+    return times
 
 
 def measure_workspace(annotations: int, *, kept: Path | None) -> bool:
     """Prints a row for each page and reader; returns whether all pages keep within the limits."""
     with product.database(kept):
-        from annotator.models import Project, User
+        from annotator.models import Annotation, Project, User
         from benchmarks import workspace_pages, workspace_project
 
         if not Project.objects.filter(slug=workspace_project.SLUG).exists():
@@ -175,61 +95,49 @@ def measure_workspace(annotations: int, *, kept: Path | None) -> bool:
         if not User.objects.filter(username=workspace_pages.STAFF).exists():
             User.objects.create_superuser(workspace_pages.STAFF, password=PASSWORD)
         workspace_project.count_figures(project)
+        written = Annotation.objects.current().for_project(project.pk).count()
         with product.running() as address:
-            print(f"\n{_size_of(project)}. {VISITS} requests after the first one, milliseconds\n")
-            print(f"| {' | '.join(COLUMNS)} |\n{len(COLUMNS) * '|---'}|")
-            visits = []
-            for visit in _visits(project, address):
-                visits.append(visit)
-                print(visit.row(), flush=True)
-    slowest, most = max(visit.median for visit in visits), max(visit.queries for visit in visits)
-    over = sum(bool(visit.faults()) for visit in visits)
+            print(f"\n{project.tasks.count():,} tasks, {written:,} annotations. Milliseconds, {VISITS} after the first")
+            heading("page", "as", "queries", "kB", "first", "median", "longest", "processor", "over the limit")
+            visits = [
+                visit(Visitor(address, name), page, user=User.objects.get(username=name), project=project)
+                for name in workspace_pages.READERS
+                for page in workspace_pages.all_addresses(project, name)
+            ]
+    slowest, most, over = max(one[0] for one in visits), max(one[1] for one in visits), sum(one[2] for one in visits)
     print(f"\n{len(visits)} pages, the slowest {slowest:.0f} ms, most queries {most}; {over} over the limits.")
     return not over
 
 
-def _size_of(project: "Project") -> str:
-    from annotator.models import Annotation
+def visit(visitor: Visitor, page: str, *, user: "User", project: "Project") -> tuple[float, int, bool]:
+    """Prints what a page costs; returns its median, its queries, and whether there is something wrong with it.
 
-    annotations = Annotation.objects.current().for_project(project.pk).count()
-    return f"{project.tasks.count():,} tasks, {annotations:,} annotations"
+    `processor` is what the web and PostgreSQL worked for one request after the first.
+    """
+    from benchmarks import workspace_pages
 
-
-def _visits(project: "Project", address: str) -> Iterator[Visit]:
-    from annotator.models import User
-    from benchmarks import processor_time, workspace_pages
-
-    for name in workspace_pages.READERS:
-        visitor, user = Visitor(address, name), User.objects.get(username=name)
-        for page in workspace_pages.all_addresses(project, name):
-            seconds, status, text, worked = [], 0, "", 0.0
-            for number in range(1 + VISITS):
-                if number == 1:
-                    worked = processor_time.milliseconds()
-                start = time.perf_counter()
-                status, text = visitor.request("GET", page)
-                seconds.append(time.perf_counter() - start)
-            worked = (processor_time.milliseconds() - worked) / VISITS
-            queries = workspace_pages.queries(user, page)[1]
-            shown = page.removeprefix(f"/projects/{project.slug}/") or "(overview)"
-            yield Visit(shown, name, status, queries, len(text.encode()), seconds[0], seconds[1:], worked)
+    first, (status, text) = timed(lambda: visitor.request("GET", page))
+    worked = worked_seconds(WEB, POSTGRES)
+    times = [timed(lambda: visitor.request("GET", page))[0] for _ in range(VISITS)]
+    worked = 1000 * (worked_seconds(WEB, POSTGRES) - worked) / VISITS
+    median, queries = statistics.median(times), workspace_pages.queries(user, page)[1]
+    faults = ["status"] * (status != 200) + ["queries"] * (queries > MOST_QUERIES)
+    faults += ["time"] * (median > MOST_MILLISECONDS)
+    shown = page.removeprefix(f"/projects/{project.slug}/") or "(overview)"
+    numbers = (len(text.encode()) / 1000, first, median, max(times), worked)
+    row(f"`{shown}`", visitor.name, queries, *(f"{one:.0f}" for one in numbers), ", ".join(faults))
+    return median, queries, bool(faults)
 
 
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="bench_pages")
-    parser.add_argument("part", nargs="?", choices=PARTS)
-    parser.add_argument("--tasks", type=int, default=10_000)
-    parser.add_argument("--annotations", type=int, default=ANNOTATIONS)
-    parser.add_argument("--keep", type=Path)
-    given = parser.parse_args(arguments)
-    if given.part == "rating":
+def main(words: Sequence[str]) -> int:
+    parts = {"rating", "workspace"}
+    given = options(words, parts=sorted(parts), tasks=10_000, annotations=1_000_000, keep="")
+    if len(given.parts) > 1:
+        return each_part("benchmarks.bench_pages", given.parts, [word for word in words if word not in parts])
+    if given.parts == ["rating"]:
         measure_rating(given.tasks)
         return 0
-    if given.part == "workspace":
-        return 0 if measure_workspace(given.annotations, kept=given.keep) else 1
-    # In processes of their own: each part has its own servers, and Django reads their addresses once.
-    command = [sys.executable, "-m", "benchmarks.bench_pages"]
-    return max(subprocess.run([*command, part, *arguments], check=False).returncode for part in PARTS)
+    return 0 if measure_workspace(given.annotations, kept=Path(given.keep) if given.keep else None) else 1
 
 
 if __name__ == "__main__":

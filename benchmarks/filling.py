@@ -1,9 +1,10 @@
-"""Writes many tasks, and the history of an annotator who has rated many, by SQL in seconds.
+"""Writes many tasks, the ratings of all of them, and the history of an annotator who has rated many, by SQL in seconds.
 
 Columns that have a default in the database are left to it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django.db import connection, transaction
 
@@ -29,10 +30,10 @@ INSERT INTO annotator_attribute SELECT * FROM asked;
 """
 
 
-def make_project(slug: str, *, crew: Mapping[str, User], tasks: int, characters: int) -> Project:
+def make_project(slug: str, *, crew: Mapping[str, User], tasks: int, characters: int, responses: int = 2) -> Project:
     """Replaces all projects by one with HelpSteer2's protocol and the crew as its annotators.
 
-    Each of its tasks has two responses of so many characters.
+    Each of its tasks has so many responses of so many characters.
     """
     rubric = Rubric.objects.get(key="helpsteer2")
     with transaction.atomic(), connection.cursor() as cursor:
@@ -42,9 +43,19 @@ def make_project(slug: str, *, crew: Mapping[str, User], tasks: int, characters:
         project = Project.objects.create(slug=slug, name=slug, rubric=rubric, base_annotators=3, max_annotators=5)
         Membership.objects.bulk_create(Membership(user=user, project=project) for user in crew.values())
         cursor.execute(_TASKS, {"project": project.pk, "tasks": tasks, "characters": PROMPT_CHARACTERS})
-        cursor.execute(_RESPONSES, {"project": project.pk, "characters": characters})
+        cursor.execute(_RESPONSES, {"project": project.pk, "characters": characters, "responses": responses})
     settle()
     return project
+
+
+def make_ratings(project: Project, *, crew: Mapping[str, User]) -> None:
+    """Has three of the crew rate each task, so that every two of them meet, and agrees on labels."""
+    values: dict[str, Any] = {"project": project.pk, "crew": [user.pk for user in crew.values()], "number": len(crew)}
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        for statement in _RATINGS:
+            cursor.execute(with_levels(statement, project.attribute_keys()), values)
+    settle()
 
 
 def make_history(annotator: User, project: Project, *, tasks: int) -> None:
@@ -92,7 +103,7 @@ _RESPONSES = """
     SELECT id, position, external_id || '-' || position,
            left(repeat(md5(id || '-' || position) || ' ', %(characters)s / 33 + 1), %(characters)s),
            'm-' || position, '{}'
-    FROM annotator_task, generate_series(0, 1) AS position
+    FROM annotator_task, generate_series(0, %(responses)s - 1) AS position
     WHERE project_id = %(project)s
     ORDER BY id, position
 """
@@ -126,3 +137,52 @@ _HISTORY = (
     SELECT annotator_id, %(project)s, count(*) FROM annotator_assignment WHERE annotator_id = %(annotator)s GROUP BY 1
     """,
 )
+# The raters of a task stand the same step apart.
+_RATINGS = (
+    "UPDATE annotator_task SET state = 'complete', open_slots = 0, done = 3 WHERE project_id = %(project)s",
+    """
+    INSERT INTO annotator_assignment (task_id, annotator_id, slot, state, response_order, leased_at, lease_expires_at)
+    SELECT id, (%(crew)s::bigint[])[1 + (id + place * (1 + id / %(number)s %% (%(number)s / 3))) %% %(number)s],
+           place + 1, 'submitted', '{0,1}', now(), now()
+    FROM annotator_task, generate_series(0, 2) AS place WHERE project_id = %(project)s ORDER BY id, place
+    """,
+    """
+    INSERT INTO annotator_annotation (assignment_id, revision, is_current, origin, justification, guideline_version,
+                                      content_hash, submitted_at, project_id, annotator_id)
+    SELECT id, 1, true, 'person', '', 0, id, now() - (id %% 365) * interval '1 day', %(project)s, annotator_id
+    FROM annotator_assignment ORDER BY id
+    """,
+    """
+    INSERT INTO annotator_rating (annotation_id, response_id, scores, checks, safe, unsafe_category)
+    SELECT a.id, r.id, $scores, '[]', random() < 0.97, ''
+    FROM annotator_annotation a JOIN annotator_assignment s ON s.id = a.assignment_id
+    JOIN annotator_response r ON r.task_id = s.task_id ORDER BY a.id, r.id
+    """,
+    """
+    INSERT INTO annotator_consensus (project_id, task_id, kept, annotators, drop_reason, computed_at, preference)
+    SELECT %(project)s, s.task_id, array_agg(a.id ORDER BY a.id), 3, '', now(), s.task_id %% 3
+    FROM annotator_annotation a JOIN annotator_assignment s ON s.id = a.assignment_id GROUP BY s.task_id
+    """,
+    """
+    INSERT INTO annotator_label (project_id, response_id, source, scores, means, made_at)
+    SELECT %(project)s, r.id, 'consensus', $rounded, $means, now() FROM annotator_response r ORDER BY r.id
+    """,
+)
+
+
+def with_levels(statement: str, keys: Sequence[str]) -> str:
+    """Writes SQL for the levels of a response `r` into a statement, on the scale from 0 to 4 and for these attributes.
+
+    `$scores` are somebody's scores, a level off now and then, `$means` means, `$rounded` those rounded.
+    """
+    noise = "CASE WHEN random() < 0.6 THEN 0 WHEN random() < 0.5 THEN 1 ELSE -1 END"
+    for name, more, cast in (
+        ("$scores", noise, "int"),
+        ("$means", "(r.id %% 3 - 1) / 3.0", "float8"),
+        ("$rounded", "0", "int"),
+    ):
+        levels = (
+            f"'{key}', greatest(0, least(4, r.id * {n + 7} / 3 %% 5 + {more}))::{cast}" for n, key in enumerate(keys)
+        )
+        statement = statement.replace(name, f"jsonb_build_object({', '.join(levels)})")
+    return statement

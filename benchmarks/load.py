@@ -36,24 +36,32 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Call:
-    """The number of calls of one kind, and quantiles of their milliseconds."""
-
-    count: int
-    p50: float
-    p95: float
-    p99: float
-
-
-@dataclass(frozen=True)
 class Outcome:
-    """What came of a plan: `stored` counts submissions that the server acknowledged, `empty` answers without a task."""
+    """What came of a plan: `stored` counts submissions that the server acknowledged, `empty` answers without a task.
+
+    `calls` are the milliseconds of the calls of each kind.
+    """
 
     seconds: float
     stored: int
     empty: int
-    calls: dict[str, Call]
+    calls: dict[str, list[float]]
     errors: dict[str, int]
+
+    def rate(self) -> float:
+        return self.stored / self.seconds
+
+    def cell(self, name: str, annotators: int) -> str:
+        """Returns the quantiles of a kind; empty where each annotator called only once, to begin with."""
+        from benchmarks.measuring import quantiles  # not for those who only make the load
+
+        calls = self.calls.get(name, ())
+        return quantiles(calls) if len(calls) > annotators else ""
+
+    def troubles(self) -> str:
+        """Returns the errors by kind, and how often there was no task."""
+        empty = {"no task": self.empty} if self.empty else {}
+        return ", ".join(f"{number} x {name}" for name, number in (self.errors | empty).items()) or "0"
 
 
 @dataclass
@@ -189,12 +197,6 @@ def near(level: int, dice: random.Random) -> int:
     return min(4, max(0, level + dice.choice((-1, 0, 0, 1))))
 
 
-def measured(seconds: Sequence[float]) -> Call:
-    ordered = sorted(1000 * second for second in seconds)
-    p50, p95, p99 = (ordered[min(len(ordered) - 1, int(share * len(ordered)))] for share in (0.50, 0.95, 0.99))
-    return Call(len(ordered), p50, p95, p99)
-
-
 async def run(plan: Plan, kind: type[Annotator] = Annotator) -> Outcome:
     """Runs all annotators at once; each stops after the call that is under way when the time is up."""
     tally = Tally()
@@ -203,7 +205,7 @@ async def run(plan: Plan, kind: type[Annotator] = Annotator) -> Outcome:
     await asyncio.gather(*(person.connect() for person in crew))
     start = time.perf_counter()
     await asyncio.gather(*(person.work(start + plan.seconds) for person in crew))
-    calls = {name: measured(seconds) for name, seconds in tally.seconds.items()}
+    calls = {name: [1000 * second for second in seconds] for name, seconds in tally.seconds.items()}
     return Outcome(time.perf_counter() - start, tally.stored, tally.empty, calls, dict(tally.errors))
 
 

@@ -1,15 +1,19 @@
-"""Runs all processes of `make run` over a PostgreSQL and a Redis of their own.
+"""Runs all processes of `make run` over a PostgreSQL and a Redis of their own, and somebody's browser beside them.
 
 Both servers write to the disk as they do in use: one that skips that, as the tests' does, would flatter the numbers.
 """
 
+import http.client
 import os
+import re
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlencode, urlsplit
 
 from annotator.launch import child_processes
 from annotator.launch.embedded import services
@@ -19,6 +23,7 @@ from annotator.launch.supervisor import Command
 
 PORT = 8930
 PATIENCE_SECONDS = 60
+PASSWORD = "correct horse battery"
 
 
 @contextmanager
@@ -81,3 +86,40 @@ def _wait_until_ready(address: str) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError(missing)
         time.sleep(0.1)
+
+
+@dataclass
+class Visitor:
+    """Somebody who has logged in, over one connection."""
+
+    address: str
+    name: str
+    cookies: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.connection = http.client.HTTPConnection(urlsplit(self.address).netloc)
+        page = self.request("GET", "/login/")[1]
+        self.request("POST", "/login/", {"username": self.name, "password": PASSWORD, **self.token(page)})
+
+    def request(self, method: str, path: str, form: dict[str, str] | None = None) -> tuple[int, str]:
+        headers = {"Cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items())}
+        headers |= {"HX-Request": "true"} if form and "active_seconds" in form else {}
+        headers |= {"Content-Type": "application/x-www-form-urlencoded"} if form else {}
+        try:
+            self.connection.request(method, path, urlencode(form) if form else None, headers)
+            answer = self.connection.getresponse()
+        except ConnectionError:
+            # The server closes a connection that nobody has used for a while; the next request opens another one.
+            self.connection.close()
+            self.connection.request(method, path, urlencode(form) if form else None, headers)
+            answer = self.connection.getresponse()
+        text = answer.read().decode()
+        for cookie in answer.headers.get_all("Set-Cookie", []):
+            name, value = cookie.split(";")[0].split("=", 1)
+            self.cookies[name] = value
+        return answer.status, text
+
+    @staticmethod
+    def token(page: str) -> dict[str, str]:
+        match = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)
+        return {"csrfmiddlewaretoken": match.group(1)} if match else {}

@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.filling import settle
-from benchmarks.visitor import PASSWORD
-from benchmarks.workspace_rows import AUDIT, FILL, SCORES, SNAPSHOT_TASKS, TASKS, with_levels
+from benchmarks.filling import settle, with_levels
+from benchmarks.product import PASSWORD
+from benchmarks.workspace_rows import AUDIT, FILL, SCORES, SNAPSHOT_TASKS, TASKS
 
 if TYPE_CHECKING:
     from django.db.backends.utils import CursorWrapper

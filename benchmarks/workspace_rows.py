@@ -4,8 +4,6 @@ Tasks are numbered from 1 (`n`): first the complete ones, then the retired, quar
 those of the newest import, which nobody has touched. Columns that have a default in the database are left to it.
 """
 
-from collections.abc import Sequence
-
 RARE_WORD, RARE_MODEL, RARE_LANGUAGE = "zanzibar", "prototype", "sw"
 RARELY = 5_000
 """One task in so many has the rare word, the rare model and the rare language."""
@@ -239,21 +237,3 @@ SELECT now() - (%(entries)s - n) * interval '2 minutes', 'annotator-' || 1 + n %
     'task ' || %(first)s + n %% %(tasks)s, '{}', ''
 FROM generate_series(1, %(entries)s) AS n
 """
-
-
-def with_levels(statement: str, keys: Sequence[str]) -> str:
-    """Writes SQL for the levels of a response `r` into a statement, on the scale from 0 to 4 and for these attributes.
-
-    `$scores` are somebody's scores, a level off now and then, `$means` means, `$rounded` those rounded.
-    """
-    noise = "CASE WHEN random() < 0.6 THEN 0 WHEN random() < 0.5 THEN 1 ELSE -1 END"
-    for name, more, cast in (
-        ("$scores", noise, "int"),
-        ("$means", "(r.id %% 3 - 1) / 3.0", "float8"),
-        ("$rounded", "0", "int"),
-    ):
-        levels = (
-            f"'{key}', greatest(0, least(4, r.id * {n + 7} / 3 %% 5 + {more}))::{cast}" for n, key in enumerate(keys)
-        )
-        statement = statement.replace(name, f"jsonb_build_object({', '.join(levels)})")
-    return statement

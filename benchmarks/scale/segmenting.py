@@ -1,9 +1,9 @@
 """Measures how well texts are cut into sentences, beside other libraries, and how fast.
 
-`bench_scale segmenting [LIBRARY ...]`. The libraries (pysbd, syntok, blingfire with numpy, sentencex,
-nupunkt, icu4py) come from `pip install --target FOLDER`, with FOLDER in PYTHONPATH; nothing of ours needs the others.
-A cut counts as right where the text was cut by hand (tests/annotator/segmenting/texts_cut_by_hand.py). *Alone*, a
-library sees the whole text; *within*, it takes the place of sentencex in our stage.
+`bench_scale segmenting [LIBRARY ...]`. The libraries (pysbd, syntok, blingfire with numpy, sentencex, nupunkt, icu4py)
+come from `pip install --target FOLDER`, with FOLDER in PYTHONPATH; nothing of ours needs the others. A cut counts as
+right where the text was cut by hand (tests/annotator/segmenting/texts_cut_by_hand.py). *Alone*, a library sees the
+whole text; *within*, it takes the place of sentencex in our stage.
 """
 
 import gzip
@@ -11,7 +11,6 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from itertools import accumulate
@@ -20,35 +19,14 @@ from unittest.mock import patch
 
 from annotator.launch.install import ROOT
 from annotator.segmenting import Unit, cut, cutting
-from benchmarks.real_data import DATA
+from benchmarks.measuring import DATA, heading, row
 from tests.annotator.segmenting.texts_cut_by_hand import LANGUAGES, MARKDOWN, PROSE, read
 
 Starts = Callable[[str, str], Iterable[int]]
 """Where the sentences of a text begin, white space included or not, by the text and its language."""
-
 SCRIPTS = {"ja": "[\u3040-\u30ff]", "ko": "[\uac00-\ud7af]", "zh": "[\u4e00-\u9fff]", "hi": "[\u0900-\u097f]"}
 SCRIPTS |= {"ur": "[\u06d2\u06d4]", "ar": "[\u0600-\u06ff]"}
 """Languages of the texts that LANGUAGES does not name, by a character of theirs."""
-HOSTILE = {"empty lines": "\n", "lines": "a\n", "items": "- a\n", "quotation marks": "“", "tables": "|a|\n|-|\n"}
-
-
-@dataclass
-class Tally:
-    """Counts of texts, of those cut as by hand, and of boundaries too many and too few."""
-
-    texts: int = 0
-    right: int = 0
-    added: int = 0
-    missed: int = 0
-
-    def count(self, there: set[int], wanted: set[int]) -> None:
-        self.texts += 1
-        self.right += there == wanted
-        self.added += len(there - wanted)
-        self.missed += len(wanted - there)
-
-    def cell(self) -> str:
-        return f"{self.right} of {self.texts}, {self.added}, {self.missed}"
 
 
 def pysbd(text: str, language: str) -> Iterator[int]:
@@ -106,34 +84,17 @@ def within(library: Starts) -> Starts:
     return starts
 
 
-def language_by_script(text: str) -> str:
-    return next((language for language, pattern in SCRIPTS.items() if re.search(pattern, text)), "en")
-
-
-def tally(examples: dict[str, tuple[str, ...]], starts: Starts, *, languages: bool) -> Tally:
-    result = Tally()
-    for kind, texts in examples.items():
-        for text, wanted in map(read, texts):
-            language = (LANGUAGES.get(kind) or language_by_script(text)) if languages else "en"
-            there = boundaries(text, starts(text, language))
-            result.count(there, boundaries(text, [start for start, _end in wanted]))
-    return result
-
-
-def report_errors(names: Sequence[str]) -> None:
-    """Prints how many texts each library cuts right, and its boundaries too many and too few."""
-    print("| library | language | alone, prose | alone, markdown | within, prose | within, markdown |")
-    print("|---|---|---|---|---|---|")
-    for name in names:
-        library = LIBRARIES[name]
-        for languages in (False, True):
-            tallies = [
-                tally(examples, starts, languages=languages)
-                for starts in (library, within(library))
-                for examples in (PROSE, MARKDOWN)
-            ]
-            cells = " | ".join(one.cell() for one in tallies)
-            print(f"| {name} | {'told' if languages else 'not told'} | {cells} |")
+def cell(examples: dict[str, tuple[str, ...]], starts: Starts, *, told: bool) -> str:
+    """Returns how many texts are cut as by hand, and the boundaries too many and too few."""
+    texts = right = added = missed = 0
+    for kind, text, by_hand in ((kind, *read(one)) for kind, several in examples.items() for one in several):
+        by_script = (language for language, pattern in SCRIPTS.items() if re.search(pattern, text))
+        language = (LANGUAGES.get(kind) or next(by_script, "en")) if told else "en"
+        there = boundaries(text, starts(text, language))
+        wanted = boundaries(text, [start for start, _end in by_hand])
+        texts, right = texts + 1, right + (there == wanted)
+        added, missed = added + len(there - wanted), missed + len(wanted - there)
+    return f"{right} of {texts}, {added}, {missed}"
 
 
 def real_texts() -> list[str]:
@@ -143,47 +104,37 @@ def real_texts() -> list[str]:
         texts += [response["text"] for line in lines for response in json.loads(line)["responses"]]
     for path in sorted(DATA.glob("*.jsonl*")):
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        texts += [text for line in content.splitlines() for text in texts_in(json.loads(line))]
+        for one in map(json.loads, content.splitlines()):
+            texts += [response["text"] for response in one.get("responses", [])]
+            texts += [
+                one[name] for name in ("response", "chosen", "rejected", "text") if isinstance(one.get(name), str)
+            ]
     return [text for text in texts if text]  # blingfire fails on an empty one
 
 
-def texts_in(row: dict[str, Any]) -> Iterator[str]:
-    yield from (response["text"] for response in row.get("responses", []))
-    yield from (row[name] for name in ("response", "chosen", "rejected", "text") if isinstance(row.get(name), str))
-
-
-def report_speed(names: Sequence[str]) -> None:
-    texts = real_texts()
-    characters = sum(map(len, texts))
-    print(f"\n{len(texts):,} texts, {characters:,} characters\n\n| what | million characters a second |\n|---|---|")
-    for unit in (Unit.SENTENCE, Unit.STEP):
-        seconds = min(seconds_for(partial(cut, unit=unit), texts) for _ in range(3))
-        print(f"| our stage, {unit} | {characters / seconds / 1e6:.1f} |")
-    for name in names:
-        some = texts[:: 10 if name == "pysbd" else 1]  # it is slow
-        seconds = seconds_for(partial(all_starts, LIBRARIES[name]), some)
-        print(f"| {name} alone | {sum(map(len, some)) / seconds / 1e6:.1f} |")
-
-
-def all_starts(library: Starts, text: str) -> list[int]:
-    return list(library(text, "en"))
-
-
-def report_hostile() -> None:
-    print("\n| 50,000 and 200,000 characters of | s | s |\n|---|---|---|")
-    for name, part in HOSTILE.items():
-        times = [seconds_for(cut, [(part * length)[:length]]) for length in (50_000, 200_000)]
-        print(f"| {name} | " + " | ".join(f"{seconds:.2f}" for seconds in times) + " |")
-
-
-def seconds_for(work: Callable[[str], object], texts: Sequence[str]) -> float:
+def million_characters(work: Callable[[str], object], texts: Sequence[str]) -> str:
+    """Returns how many millions of characters the work takes a second of processor time."""
     begun = time.process_time()
     for text in texts:
         work(text)
-    return time.process_time() - begun
+    return f"{sum(map(len, texts)) / (time.process_time() - begun) / 1e6:.1f}"
 
 
-def main(names: Sequence[str]) -> None:
-    report_errors(names or ["sentencex"])
-    report_speed(names or ["sentencex"])
-    report_hostile()
+def main(words: Sequence[str]) -> None:
+    names = words or ["sentencex"]
+    heading("library", "language", "alone, prose", "alone, markdown", "within, prose", "within, markdown")
+    for name in names:
+        for told in (False, True):
+            ways = (LIBRARIES[name], within(LIBRARIES[name]))
+            tallies = [cell(examples, starts, told=told) for starts in ways for examples in (PROSE, MARKDOWN)]
+            row(name, "told" if told else "not told", *tallies)
+    texts = real_texts()
+    print(f"\n{len(texts):,} texts, {sum(map(len, texts)):,} characters")
+    heading("what", "million characters a second")
+    for unit in (Unit.SENTENCE, Unit.STEP):
+        row(
+            f"our stage, {unit}", max((million_characters(partial(cut, unit=unit), texts) for _ in range(3)), key=float)
+        )
+    for name in names:
+        some = texts[:: 10 if name == "pysbd" else 1]  # it is slow
+        row(f"{name} alone", million_characters(lambda text, name=name: list(LIBRARIES[name](text, "en")), some))  # type: ignore[misc]

@@ -1,1 +1,0 @@
-"""Measures what surrounds the model when responses are scored: the database, the queue, HTTP."""

@@ -31,11 +31,9 @@ from annotator.api.transfer import (
 )
 from annotator.db.clock import database_now
 from annotator.importing import hub, jobs, kept_mappings, samples
-from annotator.importing.guessed_mappings import guessed
-from annotator.importing.job_errors import errors_csv
 from annotator.importing.kept_mappings import mapping_named
-from annotator.importing.mappings import ColumnMapping, fitting_only, read_mapping
-from annotator.importing.notes import Notes
+from annotator.importing.mappings import ColumnMapping, fitting_only, guessed, read_mapping
+from annotator.importing.results import Notes
 from annotator.models import ImportJob, ImportJobError, ImportMapping, Project
 from annotator.web import lane_shares, query_parameters
 
@@ -256,7 +254,7 @@ class ErrorsOfImportJob(APIView):
         job = _managed_job(request, slug, job_id)
         if query_parameters.choice(request.query_params, "format", FORMATS, default=FORMATS[0]) == "json":
             return Response(ErrorSerializer(job.errors.order_by("pk"), many=True).data)
-        answer = StreamingHttpResponse(errors_csv(job), content_type="text/csv; charset=utf-8")
+        answer = StreamingHttpResponse(jobs.errors_csv(job), content_type="text/csv; charset=utf-8")
         answer["Content-Disposition"] = f'attachment; filename="{slug}-import-{job.pk}-errors.csv"'
         return answer
 

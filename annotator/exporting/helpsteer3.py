@@ -18,9 +18,8 @@ from annotator.exporting.copied import Lines, copied, response_name
 from annotator.exporting.filters import Filters
 from annotator.exporting.selections import Selection, preferred_or_kept_tasks, preferred_tasks
 from annotator.importing.conversations import as_they_came
-from annotator.importing.kept_feedback import by_raters, texts_of
-from annotator.importing.layouts.helpsteer3 import FEEDBACK, PREFERRED, RESPONSES
-from annotator.importing.layouts.own_tasks import language_of
+from annotator.importing.field_checks import language_of
+from annotator.importing.layouts.helpsteer import FEEDBACK, PREFERRED, RESPONSES, by_raters, texts_of
 from annotator.models import Import, Project, Rating
 from annotator.models.annotation import TIE
 

@@ -12,8 +12,7 @@ from annotator.exporting.answered_tasks import COUNTED, AnsweredTask, Compared, 
 from annotator.exporting.columns import INTEGER, MESSAGES, NUMBER, TEXT, Row, Type
 from annotator.exporting.filters import Filters
 from annotator.exporting.selections import Selection, compared_tasks, preferred_tasks
-from annotator.importing.conversations import as_they_came
-from annotator.importing.prompts import prompt_from_messages
+from annotator.importing.conversations import as_they_came, prompt_from_messages
 from annotator.models import Project
 from annotator.models.annotation import PREFERENCE_STATEMENTS
 from annotator.models.splits import is_held_out

@@ -9,16 +9,18 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotator.importing.judgement_columns import LOWEST, PERSON, BadMapping
+from annotator.importing.mapped_rows import is_there
 from annotator.importing.mappings import (
     IGNORED,
     KEPT,
     LONGEST_COLUMN,
+    LOWEST,
+    PERSON,
+    BadMapping,
     ColumnMapping,
     mapping_of_text,
     read_mapping,
 )
-from annotator.importing.nested_columns import is_there
 
 OWN_FIELDS = ("prompt", "messages", "id", "language", "priority", "metadata")
 SENT = "mapped"

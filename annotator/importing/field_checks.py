@@ -16,10 +16,13 @@ from annotator.db.json_values import DEEPEST, NestedTooDeeply, TooManyValues, te
 from annotator.db.storable_text import NUL, fault_in
 from annotator.limits import MOST_ANNOTATORS, MOST_RESPONSES, MOST_SEGMENTS
 from annotator.models.annotation import LONGEST_ACTIVE_SECONDS, NEITHER_VALID, PREFERENCES, TIE
+from annotator.projects.languages import CODE as LANGUAGE_CODE
+from annotator.projects.languages import code_of
 
 MOST_VALUES = 10_000
 """The most values that the metadata of one row may hold, at all levels together."""
 _WHOLE = re.compile(r"\s*(-?[0-9]{1,9})(?:\.0+)?\s*")
+LONGEST_LANGUAGE = 40
 EARLIEST = 1990
 """The first year in which anybody can have rated a response; an earlier time is one that a program left empty."""
 _REPR = Repr()
@@ -231,3 +234,15 @@ def identifier(value: Any, name: str) -> str:
     if not isinstance(value, str) or len(value) > 200:
         raise BadRow(f"{name} is {shown(value)}: it must be text of at most 200 characters", name)
     return _storable(value, name) if value else ""
+
+
+def language_as_written(value: Any) -> str:
+    """Returns the language's code, or else its words as they are, which notes.py tells and takes out."""
+    words = value.strip()[:LONGEST_LANGUAGE] if isinstance(value, str) else ""
+    return language_of(words) or words
+
+
+def language_of(value: Any) -> str:
+    """Returns a code such as `de` or `pt-BR` in lower case; empty where the value names no language."""
+    code = value.lower() if isinstance(value, str) else ""
+    return code if re.fullmatch(LANGUAGE_CODE, code) else code_of(code[:LONGEST_LANGUAGE])

@@ -8,18 +8,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from itertools import chain, count, starmap
+from itertools import count
 
 from django.db.models import F
 
 from annotator import consensus
 from annotator.importing.bulk_copy import copy_rows, next_ids
-from annotator.importing.rows import LEFT_OUT, Placed, Rejected, ResponseRow, SegmentLabel
+from annotator.importing.rows import LEFT_OUT, Placed, Rejected, SegmentLabel
 from annotator.limits import MOST_ANNOTATORS
 from annotator.models import (
     Annotation,
     Assignment,
     Exclusion,
+    ExpertRating,
+    Gold,
     ImportedRater,
     Label,
     Origin,
@@ -62,72 +64,46 @@ def write_labels(project: Project, placed: Sequence[Placed], *, now: datetime) -
     """Stores the rows' labels. A response that has another imported label keeps it, and the row is reported."""
     # Not strict: known tasks have no response ids here unless their rows have labels or ratings.
     labelled = [
-        (pk, response, placed_row.is_new)
+        (pk, response, placed_row)
         for placed_row in placed
         for pk, response in zip(placed_row.responses, placed_row.row.responses, strict=False)
         if response.is_labelled
     ]
-    present: dict[int, _LabelValues] = {}
-    if known := {pk for pk, _, is_new in labelled if not is_new}:
+    present: dict[int, tuple[object, ...]] = {}
+    if known := {pk for pk, _, placed_row in labelled if not placed_row.is_new}:
         imported = Label.objects.filter(source=Label.Source.IMPORTED, response__in=known)
         rows = imported.values_list("response", "scores", "aspects", "segment_scores", "cut")
-        present = {pk: (scores, aspects, segments, cut) for pk, scores, aspects, segments, cut in rows}
+        present = {pk: tuple(values) for pk, *values in rows}
     new, refused = {}, []
-    for pk, response, _ in labelled:
-        values = _label_values(response)
+    for pk, response, placed_row in labelled:
+        given = response.segment_label
+        aspects, *of_segments = ([*given.aspects], *_of_segments(given)) if given else ([], None, None)
+        values = (response.label, aspects, *of_segments)
         if pk not in present:
             present[pk] = new[pk] = values
         elif present[pk] != values:
             why = "this response has an imported label with other scores; the first one is kept"
-            refused.append(Rejected(response.line, why))
+            refused.append(Rejected(response.line or placed_row.row.line, why))
     if new:
         # Known before the rows are copied: until they all are, the connection takes no query.
-        version = project.rubric.version
-        records = (_label_record(project, pk, *values, version, now) for pk, values in new.items())
-        copy_rows(Label, _LABEL_COLUMNS, records)
+        same = (project.rubric.version, now, project.pk, Label.Source.IMPORTED.value)
+        copy_rows(
+            Label,
+            (
+                *("rubric_version", "made_at", "project_id", "source", "response_id", "scores", "means", "aspects"),
+                *("segment_scores", "segment_means", "cut"),
+            ),
+            (
+                (*same, pk, _json(scores), _json(scores), aspects, _json(segments), _json(segments), _json(cut))
+                for pk, (scores, aspects, segments, cut) in new.items()
+            ),
+        )
     return refused
 
 
-_LabelValues = tuple[dict[str, int], list[str], list[list[int | None]] | None, list[list[int]] | None]
-_LABEL_COLUMNS = (
-    "project_id",
-    "response_id",
-    "source",
-    "scores",
-    "means",
-    "aspects",
-    "segment_scores",
-    "segment_means",
-    "cut",
-    "rubric_version",
-    "made_at",
-)
-
-
-def _label_values(response: ResponseRow) -> _LabelValues:
-    given = response.segment_label
-    if given is None:
-        return response.label, [], None, None
-    return response.label, list(given.aspects), [list(row) for row in given.scores], _stored_cut(given)
-
-
-def _stored_cut(given: SegmentLabel) -> list[list[int]] | None:
-    return [list(segment) for segment in given.cut] or None
-
-
-def _label_record(
-    project: Project,
-    pk: int,
-    scores: dict[str, int],
-    aspects: list[str],
-    segments: list[list[int | None]] | None,
-    cut: list[list[int]] | None,
-    version: int,
-    now: datetime,
-) -> tuple[object, ...]:
-    text, of_segments = json.dumps(scores), _json(segments)
-    imported = Label.Source.IMPORTED.value
-    return project.pk, pk, imported, text, text, aspects, of_segments, of_segments, _json(cut), version, now
+def _of_segments(given: SegmentLabel) -> tuple[list[list[int | None]], list[list[int]] | None]:
+    """Returns the scores of segments and the cut of their own, as they are stored."""
+    return [list(row) for row in given.scores], [list(segment) for segment in given.cut] or None
 
 
 def _json(value: object) -> str | None:
@@ -153,7 +129,9 @@ def write_annotations(project: Project, placed: Sequence[Placed], *, now: dateti
     tasks = {task.pk: task for task in locked.defer("conversation", "metadata")}
     fresh, contradicting = _unknown(entries, raters)
     fresh, too_many = _within_limits(fresh, tasks)
-    excluded = _excluded(project, raters)
+    barred = Exclusion.objects.filter(project=project, annotator__in=raters.values(), readmitted_at=None)
+    accounts = set(barred.values_list("annotator", flat=True))
+    excluded = {place for place, user in raters.items() if user.pk in accounts}
     if fresh:
         rated = {entry.placed.task for entry in fresh}
         tasks = {pk: task for pk, task in tasks.items() if pk in rated}
@@ -161,8 +139,8 @@ def write_annotations(project: Project, placed: Sequence[Placed], *, now: dateti
         _count_work(project, fresh, raters)
         consensus.settle(list(tasks.values()), project=project, now=now)
     why = f"{LEFT_OUT}its rater is excluded from the project. It is stored"
-    barred = [Rejected(entry.placed.row.line, why, of_rating=True) for entry in fresh if entry.rater in excluded]
-    return refused + contradicting + too_many + barred, len(fresh) - len(barred)
+    left_out = [Rejected(entry.placed.row.line, why, of_rating=True) for entry in fresh if entry.rater in excluded]
+    return refused + contradicting + too_many + left_out, len(fresh) - len(left_out)
 
 
 def _entries(placed: Placed, project: Project) -> Iterator[_RaterEntry]:
@@ -177,14 +155,11 @@ def _entries(placed: Placed, project: Project) -> Iterator[_RaterEntry]:
     for number, preference in enumerate(placed.row.preferences):
         yield _RaterEntry(placed, f"preference-{number + 1}", {}, preference.strength, preference.justification)
     for number, given in enumerate(placed.row.annotations):
-        place = _place_of(given.rater, project) if given.rater else f"rater-{number + 1}"
+        place = f"rater-{number + 1}"
+        if given.rater:  # a person's name is not stored: what stands for it is different in every project
+            place = f"person-{hashlib.sha256(f'{project.pk} {given.rater}'.encode()).hexdigest()[:24]}"
         said = (given.ratings, given.preference, given.justification, given.segments, given.ranking)
         yield _RaterEntry(placed, place, *said, given.submitted_at, given.active_seconds)
-
-
-def _place_of(name: str, project: Project) -> str:
-    """Returns what stands for a person's name, which is not stored: a hash that is different in every project."""
-    return f"person-{hashlib.sha256(f'{project.pk} {name}'.encode()).hexdigest()[:24]}"
 
 
 def _fitting(entries: Sequence[_RaterEntry]) -> tuple[list[_RaterEntry], list[Rejected]]:
@@ -270,13 +245,6 @@ def _within_limits(
     return fit, list(refused.values())
 
 
-def _excluded(project: Project, raters: Mapping[str, User]) -> set[str]:
-    """Returns the places of those raters whose work is to be kept out of the project."""
-    barred = Exclusion.objects.filter(project=project, annotator__in=raters.values(), readmitted_at=None)
-    accounts = set(barred.values_list("annotator", flat=True))
-    return {place for place, user in raters.items() if user.pk in accounts}
-
-
 def _slots(
     entries: Sequence[_RaterEntry], tasks: Mapping[int, Task], excluded: set[str]
 ) -> list[tuple[int | None, bool]]:
@@ -309,94 +277,44 @@ def _store(
     times = [min(entry.submitted_at or now, now) for entry in entries]
     copy_rows(
         Assignment,
-        _ASSIGNMENT_COLUMNS,
         (
-            (
-                pk,
-                entry.placed.task,
-                raters[entry.rater].pk,
-                slot,
-                counts,
-                submitted,
-                sorted(entry.ratings),
-                time,
-                time,
-            )
-            for pk, entry, (slot, counts), time in zip(assignments, entries, slots, times, strict=True)
+            *("id", "task_id", "annotator_id", "slot", "counts"),
+            *("state", "response_order", "leased_at", "lease_expires_at"),
+        ),
+        (
+            (pk, entry.placed.task, raters[entry.rater].pk, *slot, submitted, sorted(entry.ratings), time, time)
+            for pk, entry, slot, time in zip(assignments, entries, slots, times, strict=True)
         ),
     )
     copy_rows(
         Annotation,
-        _ANNOTATION_COLUMNS,
         (
-            (
-                pk,
-                assignment,
-                1,
-                True,
-                imported,
-                entry.preference,
-                _ranking_of_ids(entry),
-                entry.justification,
-                entry.active_seconds,
-                0,
-                version,
-                next((list(one.aspects) for one in entry.segments.values()), []),
-                entry.content_hash,
-                time,
-            )
+            *("id", "assignment_id", "revision", "is_current", "origin", "guideline_version", "rubric_version"),
+            *("preference", "ranking", "justification", "active_seconds", "aspects", "content_hash", "submitted_at"),
+        ),
+        (
+            (pk, assignment, 1, True, imported, 0, version, *_annotation_record(entry), time)
             for pk, assignment, entry, time in zip(annotations, assignments, entries, times, strict=True)
         ),
     )
-    ratings = chain.from_iterable(starmap(_rating_records, zip(annotations, entries, strict=True)))
-    copy_rows(Rating, _RATING_COLUMNS, ratings)
+    copy_rows(
+        Rating,
+        ("annotation_id", "response_id", "scores", "checks", "unsafe_category", "segment_scores", "cut"),
+        (
+            (pk, entry.placed.responses[position], json.dumps(scores), "[]", "", *map(_json, of_segments))
+            for pk, entry in zip(annotations, entries, strict=True)
+            for position, scores in entry.ratings.items()
+            for given in [entry.segments.get(position)]
+            for of_segments in [_of_segments(given) if given else (None, None)]
+        ),
+    )
 
 
-def _ranking_of_ids(entry: _RaterEntry) -> str | None:
-    """Returns the ranking as it is stored: tiers of the responses' ids."""
+def _annotation_record(entry: _RaterEntry) -> tuple[object, ...]:
     responses = entry.placed.responses
-    return _json([[responses[place] for place in tier] for tier in entry.ranking]) if entry.ranking else None
-
-
-def _rating_records(annotation: int, entry: _RaterEntry) -> Iterator[tuple[object, ...]]:
-    for position, scores in entry.ratings.items():
-        of_segments = _of_segments(entry.segments.get(position))
-        yield annotation, entry.placed.responses[position], json.dumps(scores), "[]", "", *of_segments
-
-
-_RATING_COLUMNS = ("annotation_id", "response_id", "scores", "checks", "unsafe_category", "segment_scores", "cut")
-_ASSIGNMENT_COLUMNS = (
-    "id",
-    "task_id",
-    "annotator_id",
-    "slot",
-    "counts",
-    "state",
-    "response_order",
-    "leased_at",
-    "lease_expires_at",
-)
-_ANNOTATION_COLUMNS = (
-    "id",
-    "assignment_id",
-    "revision",
-    "is_current",
-    "origin",
-    "preference",
-    "ranking",
-    "justification",
-    "active_seconds",
-    "guideline_version",
-    "rubric_version",
-    "aspects",
-    "content_hash",
-    "submitted_at",
-)
-
-
-def _of_segments(given: SegmentLabel | None) -> tuple[str | None, str | None]:
-    """Returns the scores of segments and the rater's own cut, as they are stored."""
-    return (None, None) if given is None else (_json(given.scores), _json(_stored_cut(given)))
+    ranking = _json([[responses[place] for place in tier] for tier in entry.ranking]) if entry.ranking else None
+    aspects = next((list(one.aspects) for one in entry.segments.values()), [])
+    return entry.preference, ranking, entry.justification, entry.active_seconds, aspects, entry.content_hash
 
 
 def _count_work(project: Project, entries: Sequence[_RaterEntry], raters: Mapping[str, User]) -> None:
@@ -407,3 +325,41 @@ def _count_work(project: Project, entries: Sequence[_RaterEntry], raters: Mappin
     )
     for rater in sorted(done):
         Tally.objects.filter(annotator=rater, project=project).update(done=F("done") + done[rater])
+
+
+def write_experts(placed: Sequence[Placed]) -> list[tuple[int, str]]:
+    """Makes new tasks gold; returns the lines and errors of rows that contradict the stored gold."""
+    gold_rows = [placed_row for placed_row in placed if placed_row.row.gold]
+    _make([placed_row for placed_row in gold_rows if placed_row.is_new])
+    known = [placed_row for placed_row in gold_rows if not placed_row.is_new]
+    golds = Gold.objects.filter(task__in=[placed_row.task for placed_row in known])
+    # Most imports have no gold tasks, and then need no query.
+    stored = {gold.task_id: gold for gold in golds.prefetch_related("ratings__response")} if known else {}
+    wrong = "the task already exists with another gold: change that in the admin, or give the row another id"
+    return [(placed_row.row.line, wrong) for placed_row in known if not _same(stored.get(placed_row.task), placed_row)]
+
+
+def _make(placed: Sequence[Placed]) -> None:
+    golds = Gold.objects.bulk_create(Gold(task_id=placed_row.task, use=placed_row.row.gold) for placed_row in placed)
+    ExpertRating.objects.bulk_create(
+        ExpertRating(
+            gold=gold,
+            response_id=response,
+            scores=row.expert.scores,
+            explanation=row.expert.explanation,
+            aspects=list(row.expert.segments.aspects) if row.expert.segments else [],
+            segment_scores=[list(one) for one in row.expert.segments.scores] if row.expert.segments else None,
+        )
+        for gold, placed_row in zip(golds, placed, strict=True)
+        for response, row in zip(placed_row.responses, placed_row.row.responses, strict=True)
+        if row.expert
+    )
+
+
+def _same(gold: Gold | None, placed: Placed) -> bool:
+    if gold is None or gold.use != placed.row.gold:
+        return False
+    # Compared by position: the ids of the responses are read only for rows that have ratings.
+    stored = {rating.response.position: (rating.scores, rating.explanation) for rating in gold.ratings.all()}
+    experts = enumerate(row.expert for row in placed.row.responses)
+    return stored == {position: (expert.scores, expert.explanation) for position, expert in experts if expert}

@@ -10,8 +10,7 @@ from django.utils.translation import gettext as _
 
 from annotator import audit
 from annotator.db.retries import in_transaction
-from annotator.importing.judgement_columns import BadMapping
-from annotator.importing.mappings import ColumnMapping, mapping_of_text, read_mapping
+from annotator.importing.mappings import BadMapping, ColumnMapping, mapping_of_text, read_mapping
 from annotator.models import ImportMapping, Project, User
 from annotator.refusals import Refusal
 from annotator.stale_edits import Seen

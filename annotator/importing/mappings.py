@@ -1,4 +1,4 @@
-"""Turns rows of any columns into rows of our own layout: a mapping names the column for each of our fields.
+"""What a mapping says of a file: the columns that hold the prompt, the responses, and what people said of them.
 
 A mapping is JSON, such as {"prompt": "question", "responses": [{"text": "answer_1"}, {"text": "answer_2"}]}. The page,
 REST and the command read it with `read_mapping`, and a project keeps mappings by name (kept_mappings.py).
@@ -6,44 +6,48 @@ REST and the command read it with `read_mapping`, and a project keeps mappings b
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import chain, islice
 from typing import Any
 
 from django.utils.translation import gettext as _
 
 from annotator.db.storable_text import fault_in
 from annotator.importing.decoders import MOST_COLUMNS
-from annotator.importing.field_checks import BadRow, shown, storable_text
-from annotator.importing.judgement_columns import (
-    LOWEST,
-    PERSON,
-    BadMapping,
-    VoteColumn,
-    annotations_of,
-    read_scores,
-    read_votes,
-)
-from annotator.importing.nested_columns import cell, is_there, of_json, unnamed
-from annotator.importing.prompts import messages_from_prompt
+from annotator.importing.field_checks import BadRow, shown, storable_text, whole_of_cell
 from annotator.importing.rows import Rules
-from annotator.importing.sources import RawRow
 from annotator.limits import MOST_RESPONSES
+from annotator.refusals import Refusal
 
 LONGEST_COLUMN = 200
-LOOKED_AT = 100
-"""The first rows of a file, one of which must have each column that the mapping names."""
-LOOKED_AT_BYTES = 4 << 20
 KEPT, IGNORED = "metadata", "ignored"
 """What becomes of columns that the mapping does not name."""
-_NUMBER = re.compile(r"\s*-?\d{1,9}\s*")
+FIRST, SECOND = -1, 1
+"""Votes say which response is better, and not how much."""
+PERSON, LOWEST = "person", "lowest"
+MOST_VOTES = 25
+_OF_VOTES = ("column", PERSON, "first", "second", "tie")
 
 
-class MissingColumn(BadMapping):
-    """The mapping names a column that the file does not have; the message names the column."""
+class BadMapping(Refusal):
+    """The mapping is not valid; the message says what to change."""
 
-    code = "missing_column"
+    status = 400
+    code = "bad_mapping"
+
+
+@dataclass(frozen=True)
+class VoteColumn:
+    """A column of votes, and how it writes that the first response is better, or the second, or neither.
+
+    The votes are those of the people in the column `person`, or else of one person for the whole column.
+    """
+
+    column: str
+    person: str = ""
+    first: str = "1"
+    second: str = "2"
+    tie: str = "0"
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,11 @@ class ColumnMapping:
         """Returns the columns of votes and scores."""
         scores = [name for response in self.responses for name in response.scores.values()]
         return list(dict.fromkeys([*(vote.column for vote in self.votes), *scores]))
+
+    def added_to(self, rules: Rules) -> Rules:
+        """Returns the project's rules with what the mapping says of ratings."""
+        person = self.rated_by or rules.person
+        return replace(rules, questions=self.questions, fitting_only=self.fitting_only, person=person)
 
     def as_json(self) -> dict[str, Any]:
         """Returns the JSON that `read_mapping` reads, without what is empty."""
@@ -221,131 +230,64 @@ def _name(value: Any, name: str) -> str:
     return value
 
 
-# Applying it -----------------------------------------------------------------------------------------------
+def read_votes(value: Any) -> tuple[VoteColumn, ...]:
+    """Reads the JSON of the columns of votes. Raises BadMapping."""
+    if not isinstance(value, list | tuple) or len(value) > MOST_VOTES:
+        raise BadMapping(_("votes: Write a list of at most %(most)s columns.") % {"most": MOST_VOTES})
+    return tuple(_vote(given, f"votes[{number}]") for number, given in enumerate(value))
 
 
-def read_by(rows: Iterator[RawRow], rules: Rules, mapping: ColumnMapping | None) -> tuple[Iterator[RawRow], Rules]:
-    """Returns rows and rules as the mapping wants them read."""
-    if mapping is None:
-        return rows, rules
-    person = mapping.rated_by or rules.person
-    rules = replace(rules, questions=mapping.questions, fitting_only=mapping.fitting_only, person=person)
-    return mapped_rows(rows, mapping) if mapping.responses else rows, rules
+def _vote(value: Any, name: str) -> VoteColumn:
+    given = {"column": value} if isinstance(value, str) else value
+    if not isinstance(given, dict) or not given.get("column") or not given.keys() <= {*_OF_VOTES}:
+        text = _('%(name)s: Write an object like {"column": "winner", "first": "1", "second": "2", "tie": "0"}.')
+        raise BadMapping(text % {"name": name})
+    words = {key: word_of(item) for key, item in given.items()}
+    vote = VoteColumn(**words)
+    if len({vote.first, vote.second, vote.tie}) < 3:
+        raise BadMapping(_("%(name)s: first, second and tie must differ.") % {"name": name})
+    return vote
 
 
-def mapped_rows(rows: Iterator[RawRow], mapping: ColumnMapping) -> Iterator[RawRow]:
-    """Yields each row as a row of our own layout, or with the reason why it cannot be one.
-
-    Raises:
-        MissingColumn: None of the first rows has one of the mapping's columns.
-    """
-    first, weight = [], 0
-    for row in islice(rows, LOOKED_AT):
-        first.append(row)
-        weight += row.size
-        if weight > LOOKED_AT_BYTES:
-            break
-    require_columns(mapping, columns_of(first))
-    while first:
-        yield _mapped(first.pop(0), mapping)
-    for row in rows:
-        yield _mapped(row, mapping)
-        del row  # a large row would stay in memory while the next one is read
+def word_of(value: Any) -> str:
+    return str(whole_of_cell(value)).strip()[:200]
 
 
-def columns_of(rows: Sequence[RawRow]) -> list[str]:
-    """Returns the names of the columns of these rows, in the order in which they occur, at most MOST_COLUMNS."""
-    names = dict.fromkeys(chain.from_iterable(row.values or () for row in rows))
-    return [str(name) for name in islice(names, MOST_COLUMNS)]
+def read_scores(value: Any, name: str) -> dict[str, str]:
+    """Reads the column of each attribute's scores. Raises BadMapping."""
+    if not isinstance(value, dict) or not all(isinstance(column, str) and column for column in value.values()):
+        text = _('%(name)s: Write an object like {"helpfulness": "helpfulness_1"}.')
+        raise BadMapping(text % {"name": name})
+    return {str(attribute)[:200]: column[:200] for attribute, column in value.items()}
 
 
-def require_columns(mapping: ColumnMapping, columns: Sequence[str]) -> None:
-    """Raises MissingColumn unless the columns, which are empty if no row could be read, include the mapping's."""
-    missing = [name for name in mapping.columns() if not is_there(name, columns)]
-    if columns and missing:
-        there = ", ".join(map(shown, columns[:20])) + (", ..." if len(columns) > 20 else "")
-        text = _("The mapping names the column %(column)s, which the file lacks. It has %(others)s.")
-        raise MissingColumn(text % {"column": shown(missing[0]), "others": there})
+_PROMPTS = ("prompt", "question", "instruction", "input", "query", "request", "user")
+_ANSWER = r"(?:response|answer|completion|output|reply|chosen|rejected|generation)s?"
+_ANSWERS = re.compile(rf"{_ANSWER}|.*[\W_]{_ANSWER}(?:[\W_]?(?:\d+|[a-z]))?$", re.IGNORECASE)
+"""Names such as `response_1`, `answer_a_text` and `model_a_answer`."""
+_MODELS = re.compile(rf"models?(?!.*[\W_]{_ANSWER})|systems?[\W_]+(?:\d+|[a-z])$", re.IGNORECASE)
 
 
-def _mapped(raw: RawRow, mapping: ColumnMapping) -> RawRow:
-    if raw.values is None:
-        return raw
-    try:
-        values = own_row(raw.values, mapping)
-    except BadRow as bad:
-        return RawRow(raw.line, None, str(bad), size=raw.size, field=bad.field)
-    return RawRow(raw.line, values, size=raw.size, not_finite=raw.not_finite, is_mapped=True)
+def _asking(columns: Sequence[str], answers: Sequence[str]) -> str:
+    """Returns the first column whose last word is that of a prompt, such as User question; else an empty text."""
+    others = (name for name in columns if name not in answers)
+    return next((name for name in others if re.split(r"[\W_]+", name.lower())[-1] in _PROMPTS), "")
 
 
-def own_row(values: Mapping[str, Any], mapping: ColumnMapping) -> dict[str, Any]:
-    """Returns the row in our own layout (docs/formats.md). Raises BadRow, which names the column."""
-    responses = [made for columns in mapping.responses if (made := _own_response(values, columns, mapping))]
-    if not responses:
-        names = ", ".join(columns.text for columns in mapping.responses)
-        raise BadRow(f"no response has a text: {names}", mapping.responses[0].text)
-    row: dict[str, Any] = {"messages": _messages(values, mapping), "responses": responses}
-    if identity := _optional(values, mapping.id):
-        row["id"] = _of_number(identity)
-    if language := _optional(values, mapping.language):
-        row["lang"] = language
-    if (priority := _optional(values, mapping.priority)) is not None:
-        row["priority"] = int(priority) if isinstance(priority, str) and _NUMBER.fullmatch(priority) else priority
-    if metadata := _metadata(values, mapping):
-        row["metadata"] = metadata
-    if said := annotations_of(
-        lambda column: _optional(values, column),
-        votes=mapping.votes,
-        scores=[columns.scores for columns in mapping.responses],
-        person=mapping.person,
-        rated_by=mapping.rated_by,
-        lowest=mapping.lowest,
-    ):
-        row["annotations"] = said
-    return row
-
-
-def _own_response(values: Mapping[str, Any], columns: ResponseColumns, mapping: ColumnMapping) -> dict[str, Any] | None:
-    text = _optional(values, columns.text)
-    if text is None and mapping.fewer:
-        return None
-    made: dict[str, Any] = {"text": _text(values, columns.text)}
-    if model := _optional(values, columns.model) or columns.model_name:
-        made["model"] = model
-    if identity := _optional(values, columns.id):
-        made["id"] = _of_number(identity)
-    return made
-
-
-def _text(values: Mapping[str, Any], column: str) -> str:
-    return storable_text(cell(values, column), column)
-
-
-def _optional(values: Mapping[str, Any], column: str) -> Any:
-    """Returns the value, or None where the row has none or an empty one."""
-    try:
-        value = cell(values, column) if column else None
-    except BadRow:
-        return None
-    return None if isinstance(value, str) and not value.strip() else value
-
-
-def _of_number(value: Any) -> Any:
-    # Tables of numbers often hold whole ones as 7.0.
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _messages(values: Mapping[str, Any], mapping: ColumnMapping) -> Any:
-    if mapping.prompt_text:
-        return [{"role": "user", "content": mapping.prompt_text}]
-    if mapping.prompt:
-        return messages_from_prompt(_text(values, mapping.prompt))
-    return of_json(cell(values, mapping.messages))
-
-
-def _metadata(values: Mapping[str, Any], mapping: ColumnMapping) -> Any:
-    rest = unnamed(values, set(mapping.columns())) if mapping.rest == KEPT else {}
-    own = of_json(_optional(values, mapping.metadata))
-    if own is None:
-        return rest
-    return {**rest, **own} if isinstance(own, dict) else own
+def guessed(columns: Sequence[str]) -> dict[str, Any]:
+    """Returns the mapping that the names of the columns suggest, as JSON; what they do not suggest is empty."""
+    by_name = {name.lower(): name for name in reversed(columns)}
+    models = [name for name in columns if _MODELS.match(name)]
+    answers = [name for name in columns if _ANSWERS.match(name) and name not in models][:MOST_RESPONSES]
+    of_answers = models if len(models) == len(answers) else []
+    return {
+        "prompt": next((by_name[name] for name in _PROMPTS if name in by_name), _asking(columns, answers)),
+        "messages": "",
+        "responses": [
+            {"text": name, "model": of_answers[number] if of_answers else ""} for number, name in enumerate(answers)
+        ],
+        "id": next((by_name[name] for name in ("id", "uid", "uuid", "task_id") if name in by_name), ""),
+        "language": next((by_name[name] for name in ("lang", "language") if name in by_name), ""),
+        "priority": by_name.get("priority", ""),
+        "metadata": by_name.get("metadata", ""),
+    }

@@ -1,15 +1,13 @@
 """The checked rows that one part of an import hands to the next, the same for every layout."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import islice
 from typing import Any
 
 from django.utils.functional import cached_property
 
-from annotator.importing.companions import NONE, Companions
-from annotator.importing.prompts import Message, content_hash
+from annotator.importing.conversations import Message, content_hash
 from annotator.models import Project
 from annotator.models.splits import prompt_hash
 from annotator.segmenting import Range
@@ -20,6 +18,25 @@ RATING_BYTES = 400
 """What one rating counts for in the weight of a row, which limits the size of a batch."""
 HOPELESS = 10_000
 """Rows without a good one among them after which the rest of the file is not read."""
+
+
+@dataclass(frozen=True)
+class RawRow:
+    """One row of the file, unchecked. `size` counts bytes or characters; `error` says why it could not be read.
+
+    `field` names the field or the column that the error is about, if it is about a single one. With `not_finite` there
+    are numbers among the values that JSON cannot say, such as NaN. `is_mapped` says that a mapping has made the values
+    from other columns.
+    """
+
+    line: int
+    values: dict[str, Any] | None
+    error: str = ""
+    from_csv: bool = False
+    size: int = 0
+    field: str = ""
+    not_finite: bool = False
+    is_mapped: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,6 +112,18 @@ class GivenAnnotation:
 
 
 @dataclass(frozen=True)
+class GivenSegment:
+    """One segment of a response, the text that the file has of it, and its scores by aspect. Labels have no rater."""
+
+    rater: str
+    response: str
+    index: int
+    range: Range
+    text: str | None
+    scores: Mapping[str, int | None]
+
+
+@dataclass(frozen=True)
 class GivenSegments:
     """Ranges of a stored response, their texts where the file has them, and the scores as of SegmentLabel."""
 
@@ -114,16 +143,17 @@ class SegmentSheet:
 
 @dataclass(frozen=True)
 class TaskRow:
-    """A task in a file. `line` is its first line, `size` the number of bytes that it takes in the file.
+    """A task in a file. `line` is its first line, `size` the number of bytes that it takes in the file: the layout's
+    name and these are filled in where the row has been read.
 
     A row that only `refers` to a task by its id has annotations and no texts, or a `sheet` of segments. An id that is
     `of_a_group` may stand for several tasks, as that of a question does. `kept` names the columns that became metadata,
     some of which were `read_and_kept`, and `notes` say what else people should know of the row. `left_out` says of each
     rating that does not count why it does not; the row itself goes in. `unknown_language` has the words for a language
-    that are neither a code nor an English name.
+    that are neither a code nor an English name. A row that `pairs_up` is one task with the next one of the same prompt,
+    and rows of one `segment` each become a sheet (layouts/grouping.py).
     """
 
-    line: int
     messages: list[Message]
     responses: tuple[ResponseRow, ...]
     external_id: str = ""
@@ -138,8 +168,11 @@ class TaskRow:
     gold: str = ""
     language: str = ""
     unknown_language: str = ""
-    layout: str = "tasks"
+    layout: str = ""
+    line: int = 0
     size: int = 0
+    segment: GivenSegment | None = None
+    pairs_up: bool = False
     of_a_group: bool = False
     read_and_kept: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
@@ -190,21 +223,6 @@ class TaskRow:
     def has_answers(self) -> bool:
         """Returns whether the row has anything that people said of its responses: ratings, preferences, or gold."""
         return bool(self.preferences or self.gold) or self.has_ratings()
-
-
-@dataclass(frozen=True)
-class FlatRow:
-    """A row of a layout that has one response in each row. Two consecutive rows with the same prompt are one task."""
-
-    line: int
-    prompt: str
-    response: ResponseRow
-    size: int
-    language: str = ""
-    unknown_language: str = ""
-    companions: Companions = NONE
-    kept: tuple["Kept", ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -266,16 +284,3 @@ class Placed:
     responses: Sequence[int]
     row: TaskRow
     is_new: bool = False
-
-
-def until_hopeless(rows: Iterator[TaskRow | Rejected]) -> Iterator[TaskRow | Rejected]:
-    """Yields the rows; if the first HOPELESS ones are bad, one more says that the rest of the file is not read."""
-    for row in islice(rows, HOPELESS):
-        is_good = isinstance(row, TaskRow)
-        yield row
-        del row  # a large one would stay in memory while the next one is read
-        if is_good:
-            yield from rows
-            return
-    if (further := next(rows, None)) is not None:
-        yield Rejected(further.line, f"the rest is not read: none of the first {HOPELESS:,} rows can be imported")

@@ -17,10 +17,11 @@ from django.utils.translation import gettext_noop
 
 from annotator.importing.decoders import ENCODED
 from annotator.importing.layouts import read_tasks
-from annotator.importing.layouts.questions import unnumbered
-from annotator.importing.mappings import ColumnMapping, columns_of, read_by
-from annotator.importing.rows import LEFT_OUT, Rejected, Rules, TaskRow
-from annotator.importing.sources import GZIP, RawRow, read_decoded_file, read_rows
+from annotator.importing.layouts.tools import unnumbered
+from annotator.importing.mapped_rows import columns_of
+from annotator.importing.mappings import ColumnMapping
+from annotator.importing.rows import LEFT_OUT, RawRow, Rejected, Rules, TaskRow
+from annotator.importing.sources import GZIP, read_decoded_file, read_rows
 from annotator.models import Project
 
 _UNREAD = {"label_studio": ("results",), "argilla": ("responses",)}
@@ -86,7 +87,7 @@ def preview(project: Project, sample: Sample, mapping: ColumnMapping | None, *, 
     """Reads the sample of a file, which may be one `person`'s, as an import would. Raises MissingColumn."""
     tasks: list[TaskRow] = []
     refused: list[Rejected] = []
-    for row in read_tasks(*read_by(iter(sample.rows), Rules.of(project, person), mapping)):
+    for row in read_tasks(iter(sample.rows), Rules.of(project, person), mapping):
         if isinstance(row, Rejected):
             refused.append(row)
         else:

@@ -1,6 +1,7 @@
 """Reads text files and tables, plain or gzipped, as numbered raw rows, never whole in memory.
 
-Text files are JSON lines, a JSON list or CSV. Parquet, Arrow and Excel are decoded in a process (decoders.py).
+Text files are JSON lines, a JSON list or CSV (csv_rows.py). Parquet, Arrow and Excel are decoded in a process
+(decoders.py).
 """
 
 import csv
@@ -11,24 +12,20 @@ import re
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from itertools import chain
 from typing import IO, Any, BinaryIO, cast
 
 from django.conf import settings
 
-from annotator.exporting.spreadsheets import text_of_cell
-from annotator.importing.csv_lines import CsvLines, RowTooLong
+from annotator.importing.csv_rows import RowTooLong, csv_rows, delimiter_of
 from annotator.importing.decoders import (
     ENCODED,
-    MOST_COLUMNS,
     WORKBOOK,
     Undecodable,
     decoded_file_lines,
     decoded_lines,
 )
 from annotator.importing.expansion_limits import FileTooLarge, Incoming, Metered, UnreadableFile, Unzipped
-from annotator.importing.first_lines import delimiter_of, goes_on_as_json_lines, looks_like_windows_1252
+from annotator.importing.rows import RawRow
 
 GZIP = b"\x1f\x8b"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -38,25 +35,6 @@ _CHUNK = 1 << 16
 _Decoded = AbstractContextManager[io.BufferedReader]
 _LIST_AS_A_LINE = re.compile(rb"\[[^\n]*\][ \t\r]*\n\s*\{")
 _SPACE, _SPACE_AND_COMMAS = re.compile(r"[ \t\r\n]*"), re.compile(r"[ \t\r\n,]*")
-
-
-@dataclass(frozen=True)
-class RawRow:
-    """One row of the file, unchecked. `size` counts bytes or characters; `error` says why it could not be read.
-
-    `field` names the field or the column that the error is about, if it is about a single one. With `not_finite` there
-    are numbers among the values that JSON cannot say, such as NaN. `is_mapped` says that a mapping has made the values
-    from other columns.
-    """
-
-    line: int
-    values: dict[str, Any] | None
-    error: str = ""
-    from_csv: bool = False
-    size: int = 0
-    field: str = ""
-    not_finite: bool = False
-    is_mapped: bool = False
 
 
 def read_rows(stream: IO[bytes] | Incoming) -> Iterator[RawRow]:
@@ -114,7 +92,7 @@ def _sniffed(source: io.BufferedReader) -> Iterator[RawRow]:
         raise UnreadableFile(
             "the file is not UTF-8 but looks like Windows-1252, as spreadsheets write it: save it as CSV UTF-8"
         )
-    return _csv_rows(source)
+    return csv_rows(source)
 
 
 # JSON lines ------------------------------------------------------------------------------------------------
@@ -252,56 +230,6 @@ class _JsonText:
                     return value, size
 
 
-# CSV -------------------------------------------------------------------------------------------------------
-
-
-def _csv_rows(source: BinaryIO) -> Iterator[RawRow]:
-    # The module's own limit of 131,072 characters would refuse long responses.
-    csv.field_size_limit(settings.IMPORT_MAX_ROW_BYTES)
-    lines = CsvLines(source)
-    try:
-        header = next(lines, "")
-        lines.delimiter = delimiter_of(header)
-        # With `strict` a misplaced quote is an error of its row, where csv would otherwise guess.
-        reader = csv.reader(chain([header] if header else [], lines), strict=True, delimiter=lines.delimiter)
-        columns = next(reader, [])
-    except (csv.Error, RowTooLong) as wrong:
-        raise UnreadableFile(f"the CSV header cannot be read: {wrong}") from wrong
-    if len(columns) < 2:
-        raise UnreadableFile(
-            "neither JSON lines, a JSON list, CSV with a header of two or more columns, Parquet, Arrow nor Excel"
-        )
-    if len(columns) > MOST_COLUMNS:
-        raise UnreadableFile(f"the CSV header has {len(columns):,} columns, and at most {MOST_COLUMNS} are read")
-    # After the number of columns: looking for each of a million among all takes hours.
-    if repeated := sorted({repr(column[:40]) for column in columns if columns.count(column) > 1}):
-        names = ", ".join(repeated[:5])
-        raise UnreadableFile(f"the CSV header names {names} more than once: rename one of the columns")
-    yield from _csv_records(reader, lines, columns)
-
-
-def _csv_records(reader: Any, lines: CsvLines, columns: list[str]) -> Iterator[RawRow]:
-    while True:
-        line, lines.taken = lines.number + 1, 0
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except (csv.Error, RowTooLong) as wrong:
-            yield RawRow(line, None, f"not CSV: {wrong}" if isinstance(wrong, csv.Error) else str(wrong), from_csv=True)
-            continue
-        if not cells:
-            continue
-        if len(cells) > len(columns):
-            error = f"{len(cells)} cells under {len(columns)} columns"
-            yield RawRow(line, None, error, from_csv=True)
-        else:
-            # Spreadsheets leave out the empty cells at the end of a row.
-            cells += [""] * (len(columns) - len(cells))
-            values = dict(zip(columns, map(text_of_cell, cells), strict=True))
-            yield RawRow(line, values, from_csv=True, size=lines.taken)
-
-
 # Parquet, Arrow and Excel ----------------------------------------------------------------------------------
 
 
@@ -334,3 +262,54 @@ def _decoded_row(number: int, line: bytes | None, *, from_table: bool) -> RawRow
     if isinstance(values, str):
         return RawRow(number, None, values)
     return RawRow(number, values, size=len(line), from_csv=from_table, not_finite=bool(constants))
+
+
+_MARKS = frozenset("€‚„…ŠŒŽ‘’“”•–—™šœž".encode("cp1252")) | {*range(0xA0, 0xFF)}
+"""The bytes that texts of Windows-1252 have beyond ASCII."""
+
+
+def goes_on_as_json_lines(head: bytes) -> bool:
+    """Returns whether good JSON lines follow a first line that is neither JSON nor a header.
+
+    In CSV, lines of JSON stand inside the quoted cells of texts, and below a header.
+    """
+    first, *lines = head.splitlines(keepends=True)
+    if not _is_header(first):
+        return any(line.startswith(b"{") for line in lines)
+    quotes = first.count(b'"')
+    for line in lines:
+        if not quotes % 2 and line.startswith(b"{") and _is_object(line):
+            return True
+        quotes += line.count(b'"')
+    return False
+
+
+def _is_header(line: bytes) -> bool:
+    text = line.decode("utf-8", errors="replace")
+    try:
+        columns = next(csv.reader([text], strict=True, delimiter=delimiter_of(text)), [])
+    except csv.Error:
+        return False
+    # The beginning of a cell of several lines is a header, too, as far as one can see.
+    return len(columns) > 1 and len(set(columns)) == len(columns)
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def looks_like_windows_1252(head: bytes) -> bool:
+    """Returns whether there are bytes beyond ASCII, all of them letters and marks of Windows-1252, none of UTF-8."""
+    beyond = re.findall(rb"[\x80-\xff]+(?=.)", head, re.DOTALL)  # the head may end within a character
+    return bool(beyond) and all(_MARKS.issuperset(run) and not _is_utf8(run) for run in beyond)
+
+
+def _is_utf8(run: bytes) -> bool:
+    try:
+        run.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -22,18 +22,17 @@ from annotator.access import user_of
 from annotator.db.clock import database_now
 from annotator.forms.import_mapping import SENT, MappingForm, filled_in
 from annotator.importing import jobs, kept_mappings, samples, take_back, withdrawal_preview
-from annotator.importing.guessed_mappings import guessed
-from annotator.importing.job_errors import errors_csv
-from annotator.importing.judgement_columns import BadMapping
 from annotator.importing.layouts.ratings import NO_RATER, names_nobody
+from annotator.importing.mapped_rows import is_there
 from annotator.importing.mappings import (
+    BadMapping,
     ColumnMapping,
     fitting_only,
+    guessed,
     mapping_of_text,
     read_mapping,
 )
-from annotator.importing.nested_columns import is_there
-from annotator.importing.notes import Notes
+from annotator.importing.results import Notes
 from annotator.models import Import, ImportJob, ImportMapping, Project
 from annotator.refusals import Refusal
 from annotator.search.listing import MOST_COUNTED
@@ -286,7 +285,7 @@ def cancel_import(request: HttpRequest, slug: str, job_id: int) -> HttpResponse:
 def import_errors(request: HttpRequest, slug: str, job_id: int) -> HttpResponseBase:
     """Downloads the refused rows as CSV."""
     job = _managed_job(request, slug, job_id)
-    answer = StreamingHttpResponse(errors_csv(job), content_type="text/csv; charset=utf-8")
+    answer = StreamingHttpResponse(jobs.errors_csv(job), content_type="text/csv; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{slug}-import-{job.pk}-errors.csv"'
     return answer
 

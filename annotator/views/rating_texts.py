@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 from annotator.consensus.rankings import Ranking
 from annotator.forms.rating import PREFERENCE_TEXTS
-from annotator.importing.kept_feedback import by_raters, texts_of
+from annotator.importing.layouts.helpsteer import by_raters, texts_of
 from annotator.models import Adjudication, Annotation, Origin
 from annotator.pii.highlights import marks_of
 from annotator.projects.pseudonyms import Naming

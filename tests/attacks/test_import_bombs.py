@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from django.conf import settings as django_settings
 
-from annotator.importing import UnreadableFile, decoders, import_rows, rows
+from annotator.importing import UnreadableFile, batches, decoders, import_rows
 from annotator.importing.rows import HOPELESS
 from annotator.models import Project, Task, User
 from tests.builders import ATTRIBUTES, NOW, imported, json_lines, label_row, ratings_row, task_row
@@ -291,7 +291,7 @@ def test_a_decoder_works_no_longer_than_the_size_of_its_file_allows(
 ) -> None:
     monkeypatch.setattr(decoders, "SECONDS", 1)
     monkeypatch.setattr(decoders, "BYTES_A_SECOND", 1 << 40)  # a quick machine needs little more than a second
-    monkeypatch.setattr(rows, "HOPELESS", 10_000_000)
+    monkeypatch.setattr(batches, "HOPELESS", 10_000_000)
     monkeypatch.setattr("django.conf.settings.IMPORT_ERRORS_REPORTED", 10_000_000)
     began = time.monotonic()
     try:

@@ -3,8 +3,16 @@
 A job whose worker was lost goes on behind the last batch that was committed.
 """
 
-from annotator.importing.jobs.fetching import request_from_hub
-from annotator.importing.jobs.files import person_of_file
-from annotator.importing.jobs.leftovers import KEPT, sweep
-from annotator.importing.jobs.uploads import cancel, request, sample_of, start, upload
+from annotator.importing.jobs.uploads import (
+    KEPT,
+    cancel,
+    errors_csv,
+    person_of_file,
+    request,
+    request_from_hub,
+    sample_of,
+    start,
+    sweep,
+    upload,
+)
 from annotator.importing.jobs.work import run_waiting

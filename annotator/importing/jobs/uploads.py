@@ -1,31 +1,74 @@
-"""The web's side of imports: a file is kept, started, cancelled."""
+"""The web's side of imports: a file is kept, started, cancelled, and swept away once nobody needs it."""
 
-from collections.abc import Callable
+import hashlib
+import shutil
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import F
+from django.db.models.expressions import RawSQL
 from django.utils.translation import gettext as _
 
 from annotator import audit
 from annotator.background import heartbeats, messages
 from annotator.db.clock import database_now
-from annotator.importing import samples
+from annotator.exporting.spreadsheets import csv_lines
+from annotator.importing import hub, samples
 from annotator.importing.batches import shown_name
 from annotator.importing.expansion_limits import UnreadableFile
-from annotator.importing.jobs.files import file_of, keep, remove_files, sample_file_of
-from annotator.importing.mappings import ColumnMapping, require_columns
-from annotator.models import ImportJob, Project, User
+from annotator.importing.layouts.ratings import person_of
+from annotator.importing.mapped_rows import require_columns
+from annotator.importing.mappings import ColumnMapping
+from annotator.models import Import, ImportJob, Project, User
 from annotator.reading.in_use import require_in_use
 from annotator.refusals import Refusal
 from annotator.storage import artifacts, disk_space
 
 MOST_WITH_FILE = 20
 """The jobs of a project that may hold a file on the disk at once."""
+KEPT = timedelta(days=30)
+"""How long a job that has ended is listed, with the errors of its rows."""
+_NOBODY_STARTED = "Nobody started the import within a day, so the file was deleted. To import it, upload it again."
 State = ImportJob.State
+_CHUNK = 1 << 20
+
+
+def keep(read: Callable[[int], bytes], job: ImportJob) -> tuple[str, int]:
+    """Writes the file; returns its hash and its size."""
+    job.directory().mkdir(parents=True)
+    digest = hashlib.sha256()
+    with file_of(job).open("xb") as kept:
+        while block := read(_CHUNK):
+            disk_space.require_room(extra=len(block))
+            digest.update(block)
+            kept.write(block)
+        if not kept.tell():
+            raise Refusal(_("The file is empty. Choose a file with one row at least."), code="empty_file", status=400)
+        return digest.hexdigest(), kept.tell()
+
+
+def file_of(job: ImportJob) -> Path:
+    # Not under its own name, which somebody else chose.
+    return job.directory() / "file"
+
+
+def sample_file_of(job: ImportJob) -> Path:
+    return job.directory() / "sample.json"
+
+
+def person_of_file(job: ImportJob) -> str:
+    """Returns whose ratings the job's file holds, if its folder on the Hub says so."""
+    return person_of(hub.parsed(job.hub).path) if job.hub else ""
+
+
+def remove_files(job: ImportJob) -> None:
+    shutil.rmtree(job.directory(), ignore_errors=True)
 
 
 def upload(project: Project, read: Callable[[int], bytes], *, file_name: str, by: User, now: datetime) -> ImportJob:
@@ -98,6 +141,47 @@ def request(
     return job
 
 
+def request_from_hub(
+    project: Project,
+    name: str,
+    *,
+    by: User,
+    now: datetime,
+    dry_run: bool = False,
+    mapping: ColumnMapping | None = None,
+    fetch_only: bool = False,
+) -> ImportJob:
+    """Has the light worker fetch a public data set, a folder or a file of it, and import it.
+
+    With `fetch_only` each file waits for somebody to look at it and start it, as an upload does.
+
+    Raises:
+        Refusal, BadHubName: Nothing is fetched.
+        DiskNearlyFull, ForeignArtifacts, Refusal: Nothing can be fetched now.
+    """
+    meant = hub.parsed(name)
+    require_in_use(project)
+    artifacts.require_ours()
+    disk_space.require_room()
+    require_places(project, 1, now=now)
+    heartbeats.require("light")
+    with transaction.atomic():
+        job = ImportJob.objects.create(
+            project=project,
+            requested_by=by,
+            hub=str(meant),
+            fetch_only=fetch_only,
+            file_name=shown_name(meant.path or meant.repository),
+            created_at=now,
+            state=State.WAITING,
+            dry_run=dry_run,
+            mapping=mapping.as_json() if mapping else None,
+        )
+        audit.record("import.requested", subject(job), project=project, hub=str(meant))
+        messages.send_on_commit("annotator.tasks.run_imports")
+    return job
+
+
 def sample_of(job: ImportJob) -> samples.Sample:
     """Returns the first rows of the job's file."""
     return samples.kept(sample_file_of(job))
@@ -113,7 +197,8 @@ def start(job: ImportJob, *, dry_run: bool, mapping: ColumnMapping | None) -> Im
         Refusal: Nobody listens to the queue `light`.
     """
     require_in_use(job.project)
-    if not _may_start(job):
+    may_start = job.state == State.UPLOADED or job.was_checked()
+    if not (may_start and job.file_hash and file_of(job).is_file()):
         raise Refusal(
             _("The import is under way, or its file is gone. To import the file again, upload it again."),
             code="not_startable",
@@ -159,10 +244,6 @@ _UNREAD: dict[str, Any] = {
 }
 
 
-def _may_start(job: ImportJob) -> bool:
-    return (job.state == State.UPLOADED or job.was_checked()) and bool(job.file_hash) and file_of(job).is_file()
-
-
 def cancel(job: ImportJob) -> ImportJob:
     """Ends a job, or discards the file of one that was only checked. Tasks that are in stay, and can be taken back.
 
@@ -192,3 +273,34 @@ def subject(job: ImportJob) -> str:
 
 def refreshed(job: ImportJob) -> ImportJob:
     return ImportJob.objects.select_related("project", "requested_by").get(pk=job.pk)
+
+
+def sweep(*, now: datetime) -> int:
+    """Ends uploads that nobody started, and removes files and empty Import rows that nobody needs any more.
+
+    With a file goes the name of whoever rated it, which nothing else stores.
+
+    Returns the number of folders that it removed. Raises ForeignArtifacts.
+    """
+    artifacts.require_ours()
+    forgotten = ImportJob.objects.filter(state=State.UPLOADED, created_at__lt=now - ImportJob.FILE_KEPT)
+    forgotten.filter(file_hash="").delete()  # the web process was killed while the file arrived
+    forgotten.update(state=State.CANCELLED, error=_NOBODY_STARTED, finished_at=now)
+    # Of jobs that were cancelled while their worker was killed.
+    Import.objects.filter(jobs__state__in=(State.CANCELLED, State.FAILED), created=0).delete()
+    ImportJob.objects.filter(finished_at__lt=now - KEPT).delete()
+    # The folders are listed before the rows: one that is made meanwhile has its row already.
+    folders = list((settings.ARTIFACTS / "imports").glob("*"))
+    needed = {str(pk) for pk in ImportJob.objects.with_file(now=now).values_list("pk", flat=True)}
+    rest = [folder for folder in folders if folder.name not in needed]
+    for folder in rest:
+        shutil.rmtree(folder, ignore_errors=True)
+    named = ImportJob.objects.filter(mapping__has_key="rated_by")
+    named.exclude(pk__in=ImportJob.objects.with_file(now=now)).update(mapping=RawSQL("mapping - 'rated_by'", ()))
+    return len(rest)
+
+
+def errors_csv(job: ImportJob) -> Iterator[bytes]:
+    """Yields the kept errors as CSV that spreadsheets can open safely."""
+    columns = ("line", "field", "error")
+    return csv_lines(job.errors.order_by("pk").values(*columns).iterator(), columns)

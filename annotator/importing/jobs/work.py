@@ -1,31 +1,37 @@
-"""The light worker's side of imports: it takes one file after the other, and goes on where another worker stopped."""
+"""The light worker's side of imports: it takes one file after the other, and goes on where another worker stopped.
+
+It fetches the files of data sets of the Hub, as the web waits for nobody. It asks as a stranger: a data set that the
+operator's token alone can read would else be there for every manager.
+"""
 
 import hashlib
 import json
 import time
+from collections.abc import Callable
 from datetime import datetime
-from functools import partial
 from typing import IO, Any
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F
+from django.utils.translation import gettext as _
 
 from annotator.background import jobs
 from annotator.db.clock import database_now
-from annotator.importing.batches import record, write_batches
-from annotator.importing.expansion_limits import Incoming
-from annotator.importing.garbage import few_garbage_collections
-from annotator.importing.jobs import fetching
-from annotator.importing.jobs.files import file_of, person_of_file, remove_files
+from annotator.importing import hub, samples
+from annotator.importing.batches import few_garbage_collections, record, shown_name, write_batches
+from annotator.importing.expansion_limits import FileTooLarge, Incoming
+from annotator.importing.jobs.uploads import file_of, keep, person_of_file, remove_files, require_places, sample_file_of
+from annotator.importing.mapped_rows import require_columns
 from annotator.importing.mappings import read_mapping
-from annotator.importing.notes import Notes
-from annotator.importing.results import Batch, ImportResult, Journal
+from annotator.importing.results import Batch, ImportResult, Journal, Notes
 from annotator.importing.rows import Rules
 from annotator.models import Import, ImportJob, ImportJobError
 from annotator.refusals import Refusal
 
 BEAT_SECONDS = 2.0
+_OF_THE_REQUEST = ("project", "requested_by", "fetch_only", "created_at", "dry_run", "mapping")
+"""What the job of a further file of a data set has from the first one."""
 State = ImportJob.State
 
 
@@ -42,7 +48,7 @@ def run_waiting() -> int:
 
 def _carry_out(job: ImportJob) -> None:
     if job.hub and not job.file_hash:
-        _fetch(job)
+        _fetch(job, on_piece=_Sign(job).give, now=database_now())
     if job.state == State.UPLOADED:  # it was to be fetched only
         return
     _import(job)
@@ -52,8 +58,50 @@ def _carry_out(job: ImportJob) -> None:
     _clean(job)
 
 
-def _fetch(job: ImportJob) -> None:
-    fetching.fetch(job, update=partial(jobs.write, job), on_piece=_Sign(job).give, now=database_now())
+def _fetch(job: ImportJob, *, on_piece: Callable[[], None], now: datetime) -> None:
+    """Writes the job's file, and a sample of its rows. Of several files each further one gets a job of its own.
+
+    `on_piece` is called for each piece of the file.
+
+    Raises:
+        HubRefused: The Hub does not have it, or does not answer.
+        FileTooLarge, Refusal: There is more than is taken.
+        MissingColumn: The mapping names a column that the file does not have.
+        UnreadableFile: The file cannot be read.
+    """
+    first, *others = hub.files_of(hub.parsed(job.hub), token=False)
+    for file in (first, *others):
+        if file.size > settings.IMPORT_MAX_BYTES:
+            text = _(
+                "%(name)s has %(size)s bytes, and files of at most %(most)s are fetched. The operator can import it "
+                "with `manage.py import_tasks`."
+            )
+            numbers = {"size": f"{file.size:,}", "most": f"{settings.IMPORT_MAX_BYTES:,}"}
+            raise FileTooLarge(text % {"name": file.name, **numbers})
+    with transaction.atomic():
+        # The job has a place already.
+        require_places(job.project, len(others), now=now)
+        jobs.write(job, hub=str(first.name), file_name=shown_name(first.name.path))
+        # Their time is that of the request, by which a client finds all it asked for.
+        like = {name: getattr(job, name) for name in _OF_THE_REQUEST} | {"state": State.WAITING}
+        ImportJob.objects.bulk_create(
+            ImportJob(hub=str(file.name), file_name=shown_name(file.name.path), **like) for file in others
+        )
+    remove_files(job)  # what an earlier attempt has left
+
+    def read(size: int) -> bytes:
+        on_piece()
+        return piece(size)
+
+    with hub.opened(first) as piece:
+        digest, size = keep(read, job)
+    sample = samples.take(file_of(job))
+    samples.keep(sample, sample_file_of(job))
+    if job.mapping:
+        require_columns(read_mapping(job.mapping), sample.columns)
+    job.state = State.UPLOADED if job.fetch_only else job.state
+    jobs.write(job, file_hash=digest, file_bytes=size, state=job.state)
+    job.file_hash, job.file_bytes, job.file_name = digest, size, shown_name(first.name.path)
 
 
 def _clean(job: ImportJob) -> None:

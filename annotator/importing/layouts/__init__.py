@@ -1,172 +1,132 @@
 """Turns raw rows into checked rows: the first layout that recognises a row by its fields reads it."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import Any
 
-from annotator.importing.companions import parted, refuse_media, shown_with
-from annotator.importing.field_checks import BadRow, check_responses, check_segments, shown
-from annotator.importing.layouts import (
-    argilla,
-    comparisons,
-    completions,
-    helpsteer2,
-    helpsteer3,
-    label_studio,
-    message_trees,
-    own_tasks,
-    pairs,
-    ratings,
-    segment_rows,
-    spans,
-    steps,
-)
-from annotator.importing.layouts.gathering import with_ratings_gathered
-from annotator.importing.layouts.segment_rows import SegmentRow
-from annotator.importing.notes import same_responses, told
-from annotator.importing.prompts import messages_from_prompt
-from annotator.importing.rows import FlatRow, Rejected, Rules, TaskRow
-from annotator.importing.sources import RawRow
+from annotator.importing.conversations import parted, refuse_media
+from annotator.importing.field_checks import BadRow, check_responses, check_segments, from_json_cells, shown
+from annotator.importing.layouts import completions, helpsteer, own_tasks, pairs, ratings, segment_rows, steps, tools
+from annotator.importing.layouts.grouping import Groups
+from annotator.importing.mapped_rows import mapped_rows
+from annotator.importing.mappings import ColumnMapping
+from annotator.importing.results import told
+from annotator.importing.rows import RawRow, Rejected, Rules, TaskRow
 
 COLUMNS_NAMED = 20
 """Columns that a refusal names."""
-Recognises = Callable[[Mapping[str, Any]], bool]
-Read = TaskRow | FlatRow | SegmentRow
-Reads = Callable[[RawRow, dict[str, Any], Rules], Read | list[TaskRow]]
-LAYOUTS: tuple[tuple[Recognises, Reads], ...] = (
-    (label_studio.is_label_studio, label_studio.label_studio_row),
-    (argilla.is_argilla, argilla.argilla_row),
-    (ratings.is_potato, ratings.potato_row),
-    (ratings.is_score, ratings.score_row),
-    (ratings.is_annotation, ratings.annotation_row),
-    (segment_rows.is_segment, segment_rows.segment_row),
-    (message_trees.is_tree, message_trees.tree_rows),
-    (comparisons.is_arena, comparisons.arena_row),
-    (steps.is_stepwise, steps.stepwise_row),
-    (steps.is_first_error, steps.first_error_row),
-    (steps.is_prm800k, steps.prm800k_row),
-    (completions.has_completions, completions.completions_row),
-    (helpsteer3.is_helpsteer3, helpsteer3.helpsteer3_row),
-    (own_tasks.is_task, own_tasks.task_row),
-    (helpsteer2.is_preference, helpsteer2.preference_row),
-    (pairs.is_pair, pairs.pair_row),
-    (comparisons.is_comparison, comparisons.comparison_row),
-    (spans.has_spans, spans.spans_row),
-    (own_tasks.is_conversation, own_tasks.conversation_row),
-    (own_tasks.is_completion, own_tasks.completion_row),
-    (helpsteer2.is_labels, helpsteer2.labels_row),
-    (helpsteer2.is_flat, helpsteer2.flat_row),
+Values = dict[str, Any]
+Cells = Callable[[Values, Rules], Values]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A layout by its name, how its rows are recognised, and what reads one.
+
+    `cells` are the columns that hold JSON as text in a table, or what reads the cells of a table. A row that `of_tool`
+    has written is known for one even where it does not fit.
+    """
+
+    name: str
+    recognises: Callable[[Mapping[str, Any]], bool]
+    read: Callable[[Values, Rules], TaskRow | list[TaskRow]]
+    cells: Sequence[str] | Cells = ()
+    of_tool: bool = False
+
+
+LAYOUTS = (
+    Layout("label_studio", tools.is_label_studio, tools.label_studio_row, of_tool=True),
+    Layout("argilla", tools.is_argilla, tools.argilla_row, of_tool=True),
+    Layout(ratings.POTATO_LAYOUT, ratings.is_potato, ratings.potato_row, ("label_annotations",), of_tool=True),
+    Layout(ratings.SCORES_LAYOUT, ratings.is_score, ratings.score_row, of_tool=True),
+    Layout(ratings.ANNOTATIONS_LAYOUT, ratings.is_annotation, ratings.annotation_row, ("scores",), of_tool=True),
+    Layout("segments", segment_rows.is_segment, segment_rows.segment_row, ("scores",)),
+    Layout("trees", completions.is_tree, completions.tree_rows),
+    Layout("comparisons", pairs.is_arena, pairs.arena_row, pairs.CONVERSATIONS),
+    Layout("stepwise", steps.is_stepwise, steps.stepwise_row, steps.STEP_CELLS),
+    Layout("stepwise", steps.is_first_error, steps.first_error_row, steps.STEP_CELLS),
+    Layout("stepwise", steps.is_prm800k, steps.prm800k_row),
+    Layout("completions", completions.has_completions, completions.completions_row, completions.CELLS),
+    Layout("helpsteer3", helpsteer.is_helpsteer3, helpsteer.helpsteer3_row, helpsteer.helpsteer3_cells),
+    Layout("tasks", own_tasks.is_task, own_tasks.task_row, own_tasks.TASK_CELLS),
+    Layout("preference", helpsteer.is_preference, helpsteer.preference_row, helpsteer.preference_cells),
+    Layout("pairs", pairs.is_pair, pairs.pair_row, pairs.pair_cells),
+    Layout("comparisons", pairs.is_comparison, pairs.comparison_row, pairs.PROMPTS),
+    Layout("spans", steps.has_spans, steps.spans_row, ("spans", "alternatives")),
+    Layout("conversations", own_tasks.is_conversation, own_tasks.conversation_row, own_tasks.CONVERSATIONS),
+    Layout("completions", own_tasks.is_completion, own_tasks.completion_row, own_tasks.COMPLETION_CELLS),
+    Layout("helpsteer2", helpsteer.is_labels, helpsteer.labels_row, helpsteer.flat_cells),
+    Layout("helpsteer2", helpsteer.is_flat, helpsteer.flat_row, helpsteer.flat_cells),
 )
 """Each recognises rows by all the fields that it needs and that those above it do not have."""
+_MAPPED = Layout("tasks", own_tasks.is_task, partial(own_tasks.task_row, is_mapped=True))
 
 
-def read_tasks(rows: Iterable[RawRow], rules: Rules) -> Iterator[TaskRow | Rejected]:
-    """Checks each row against the layout that its fields indicate, and joins rows of one task.
+def read_tasks(
+    rows: Iterable[RawRow], rules: Rules, mapping: ColumnMapping | None = None
+) -> Iterator[TaskRow | Rejected]:
+    """Maps each row, checks it against the layout that its fields indicate, and joins rows of one task.
 
-    Rows that hold nothing but ratings of tasks that are there already come last, person by person.
+    Rows that hold nothing but ratings of tasks that are there already come last, person by person. `rules` are the
+    project's.
 
-    `rules` are the project's.
+    Raises:
+        MissingColumn: None of the first rows has one of the mapping's columns.
     """
-    parsed = segment_rows.with_sheets(_all_parsed(rows, rules), rules)
-    return with_ratings_gathered(_with_pairs(parsed), rules)
+    if mapping:
+        rules = mapping.added_to(rules)
+        rows = mapped_rows(iter(rows), mapping) if mapping.responses else rows
+    groups = Groups(rules)
+    # Iterators that let go of a row before they ask for the next one: a large one would stay in memory otherwise.
+    parsed = chain.from_iterable(map(partial(_parsed, rules=rules), rows))
+    return chain(chain.from_iterable(map(groups.take, parsed)), groups.rest())
 
 
-def _all_parsed(rows: Iterable[RawRow], rules: Rules) -> Iterator[Read | Rejected]:
-    for raw in rows:
-        parsed = _parsed(raw, rules)
-        # A large row would stay in memory while the next one is read.
-        del raw
-        yield from parsed
-        del parsed
-
-
-def _with_pairs(rows: Iterator[TaskRow | FlatRow | Rejected]) -> Iterator[TaskRow | Rejected]:
-    waiting: FlatRow | None = None
-    for row in rows:
-        if isinstance(row, FlatRow) and waiting and _same_prompt(waiting, row):
-            yield _paired(waiting, row)
-            waiting = None
-        elif isinstance(row, FlatRow):
-            if waiting:
-                yield _paired(waiting)
-            waiting = row
-        else:
-            yield row
-        del row
-    if waiting:
-        yield _paired(waiting)
-
-
-def _parsed(raw: RawRow, rules: Rules) -> Sequence[Read | Rejected]:
+def _parsed(raw: RawRow, rules: Rules) -> Sequence[TaskRow | Rejected]:
     if raw.values is None:
         return [Rejected(raw.line, raw.error, raw.field)]
     try:
         refuse_media(raw.values)
         values, companions = parted(raw.values, from_csv=raw.from_csv)
-        read = _reads(values)(raw, values, rules)
-        rows = read if isinstance(read, list) else [read]
-        return [_within_limits(row if isinstance(row, SegmentRow) else told(raw, row, companions)) for row in rows]
+        layout = _MAPPED if raw.is_mapped else _layout_of(values)
+        if layout is None:
+            raise _unknown(values)
+        if raw.from_csv and layout.cells:
+            cells = layout.cells
+            values = cells(values, rules) if callable(cells) else from_json_cells(values, cells)
+        read = layout.read(values, rules)
+        return [
+            _within_limits(told(row, raw, layout.name, companions))
+            for row in (read if isinstance(read, list) else [read])
+        ]
     except BadRow as bad:
-        return [Rejected(raw.line, str(bad), bad.field, layout=_layout_of(raw.values))]
+        layout = _layout_of(raw.values)
+        return [Rejected(raw.line, str(bad), bad.field, layout=layout.name if layout and layout.of_tool else "")]
     except RecursionError:
         # Strangers choose the nesting of a row, and one such row must not end the import.
         return [Rejected(raw.line, "the row is nested too deeply")]
 
 
-def _within_limits(row: Read) -> Read:
-    """Returns the row. Raises BadRow if it is a task of more responses or segments than the rating page carries."""
-    if isinstance(row, TaskRow):
-        check_responses(len(row.responses))
-        if any(response.segments for response in row.responses):
-            check_segments(sum(max(1, len(response.segments)) for response in row.responses))
+def _layout_of(values: Mapping[str, Any]) -> Layout | None:
+    return next((layout for layout in LAYOUTS if layout.recognises(values)), None)
+
+
+def _within_limits(row: TaskRow) -> TaskRow:
+    """Returns the row. Raises BadRow if it has more responses or segments than the rating page carries."""
+    check_responses(len(row.responses))
+    if any(response.segments for response in row.responses):
+        check_segments(sum(max(1, len(response.segments)) for response in row.responses))
     return row
 
 
-def _reads(values: Mapping[str, Any]) -> Reads:
-    for recognises, read in LAYOUTS:
-        if recognises(values):
-            return read
-    return _unknown
-
-
-_TOOLS: Mapping[Reads, str] = {
-    label_studio.label_studio_row: "label_studio",
-    argilla.argilla_row: "argilla",
-    ratings.potato_row: ratings.POTATO_LAYOUT,
-    ratings.score_row: ratings.SCORES_LAYOUT,
-    ratings.annotation_row: ratings.ANNOTATIONS_LAYOUT,
-}
-
-
-def _layout_of(values: Mapping[str, Any]) -> str:
-    """Returns the layout of a row that a tool has written, whether the row fits or not; else an empty text."""
-    return _TOOLS.get(_reads(values), "")
-
-
-def _unknown(_raw: RawRow, values: dict[str, Any], _rules: Rules) -> FlatRow:
-    """Refuses a row that no layout recognises, and names its columns. Raises BadRow."""
+def _unknown(values: Mapping[str, Any]) -> BadRow:
+    """Returns the refusal of a row that no layout recognises, which names its columns."""
     names = [shown(name)[1:-1] for name in list(values)[:COLUMNS_NAMED]]
     there = ", ".join([*names, *(["..."] if len(values) > COLUMNS_NAMED else [])]) or "no columns"
     what = f"the row has {there}. A task needs a prompt and a response: a mapping says which columns hold them"
     missing = [name for name in ("prompt", "response") if name not in values]
     if len(missing) == 1:
-        raise BadRow(f"the field {missing[0]} is missing: {what}", missing[0])
-    raise BadRow(f"the columns of the row are not known: {what}", next(iter(missing), ""))
-
-
-def _same_prompt(first: FlatRow, second: FlatRow) -> bool:
-    return first.prompt == second.prompt and first.companions == second.companions
-
-
-def _paired(*rows: FlatRow) -> TaskRow:
-    return TaskRow(
-        line=rows[0].line,
-        messages=shown_with(messages_from_prompt(rows[0].prompt), rows[0].companions),
-        responses=tuple(row.response for row in rows),
-        language=rows[0].language,
-        unknown_language=rows[0].unknown_language,
-        layout="helpsteer2",
-        size=sum(row.size for row in rows),
-        shown=rows[0].companions.columns,
-        kept=tuple(kept for row in rows for kept in row.kept),
-        notes=(*(note for row in rows for note in row.notes), *same_responses([row.response.text for row in rows])),
-    )
+        return BadRow(f"the field {missing[0]} is missing: {what}", missing[0])
+    return BadRow(f"the columns of the row are not known: {what}", next(iter(missing), ""))

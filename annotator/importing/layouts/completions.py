@@ -1,27 +1,26 @@
-"""Reads rows with a list of completions: UltraFeedback's (arXiv 2310.01377) and those that NeMo RL trains on."""
+"""Reads lists of completions, as UltraFeedback (arXiv 2310.01377) and NeMo RL have, and Open Assistant's trees."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from annotator.importing.conversations import answered_messages, checked_turns, rest_of, written_out
+from annotator.importing.conversations import ROLES, Message, answered_messages, checked_turns, rest_of, written_out
 from annotator.importing.field_checks import (
     BadRow,
+    check_messages,
     check_responses,
-    from_json_cells,
     identifier,
+    language_as_written,
     metadata_of,
     required,
     shown,
     storable_text,
     whole,
 )
-from annotator.importing.layouts.own_tasks import language_as_written
-from annotator.importing.prompts import Message
 from annotator.importing.rows import GivenAnnotation, ResponseRow, Rules, TaskRow
-from annotator.importing.sources import RawRow
 
 LISTS = ("completions", "answers")
 PROMPTS = ("context", "messages", "instruction", "prompt")
+CELLS = (*PROMPTS, *LISTS)
 BETTER = (-1, 1)
 """By whether the second response has the better rank. Ranks do not say how much better a response is."""
 
@@ -32,13 +31,11 @@ def has_completions(values: Mapping[str, Any]) -> bool:
     return listed and any(name in values for name in PROMPTS)
 
 
-def completions_row(raw: RawRow, values: dict[str, Any], _rules: Rules) -> TaskRow:
+def completions_row(values: dict[str, Any], _rules: Rules) -> TaskRow:
     """Reads a task with a response for each completion: a text, or an object that also holds a model's ratings of it.
 
     A model's ratings are kept as metadata of the response, because they are not people's. Raises BadRow.
     """
-    if raw.from_csv:
-        values = from_json_cells(values, (*PROMPTS, *LISTS))
     name = next(name for name in PROMPTS if name in values)
     column = next(name for name in LISTS if name in values)
     completions = values[column]
@@ -53,7 +50,6 @@ def completions_row(raw: RawRow, values: dict[str, Any], _rules: Rules) -> TaskR
         read.add("models")
     preference, ranking = by_rank([value.get("rank") if isinstance(value, dict) else None for value in completions])
     return TaskRow(
-        line=raw.line,
         messages=messages,
         responses=responses,
         external_id=identifier(values.get("id", ""), "id"),
@@ -62,8 +58,6 @@ def completions_row(raw: RawRow, values: dict[str, Any], _rules: Rules) -> TaskR
         annotations=ranking,
         read_and_kept=("rank",) if ranking or preference else (),
         language=language_as_written(values.get("lang") or values.get("language")),
-        layout="completions",
-        size=raw.size,
     )
 
 
@@ -100,3 +94,74 @@ def by_rank(given: Sequence[Any]) -> tuple[int | None, tuple[GivenAnnotation, ..
         return BETTER[ranks[1] < ranks[0]], ()
     tiers = tuple(tuple(n for n, rank in enumerate(ranks) if rank == one) for one in sorted(set(ranks)))
     return None, (GivenAnnotation("", {}, ranking=tiers),)
+
+
+READ = {"text", "role", "lang", "replies", "message_id"}
+
+
+def is_tree(values: Mapping[str, Any]) -> bool:
+    root = values.get("prompt")
+    return "message_tree_id" in values and isinstance(root, dict) and isinstance(root.get("replies"), list)
+
+
+def tree_rows(values: dict[str, Any], _rules: Rules) -> list[TaskRow]:
+    """Reads a task for each question that has answers, in the order of the tree, with the turns before it.
+
+    Ranks of the answers become a preference or a ranking. The ids of the tree and of the messages stay. Raises BadRow.
+    """
+    of_tree = {name: value for name, value in values.items() if name != "prompt"}
+    rows = [_row(of_tree, turns, question, answers) for turns, question, answers in _asked(values["prompt"])]
+    if not rows:
+        raise BadRow("the tree has no question with an answer", "prompt")
+    return rows
+
+
+def _asked(root: Any) -> Iterator[tuple[list[Message], Mapping[str, Any], list[Any]]]:
+    """Yields the turns up to each question that has answers, the question and the answers."""
+    waiting: list[tuple[list[Message], Any]] = [([], root)]
+    while waiting:
+        before, message = waiting.pop()
+        check_messages(len(before) + 1)
+        turn = _turn(message)
+        replies = message.get("replies") or []
+        if not isinstance(replies, list):
+            raise BadRow(f"replies is {shown(replies)}: it must be a list of messages", "replies")
+        turns = [*before, turn]
+        if turn["role"] == "user" and replies:
+            yield turns, message, replies
+        waiting += [(turns, reply) for reply in reversed(replies)]
+
+
+def _turn(message: Any) -> Message:
+    if not isinstance(message, dict) or str(message.get("role")).lower() not in ROLES:
+        raise BadRow(f"the tree holds {shown(message)}: it must be a message with role and text", "prompt")
+    return {"role": ROLES[message["role"].lower()], "content": storable_text(message.get("text"), "text")}
+
+
+def _row(tree: Mapping[str, Any], turns: list[Message], question: Mapping[str, Any], answers: list[Any]) -> TaskRow:
+    check_responses(len(answers))
+    said = [_turn(answer) for answer in answers]
+    if any(turn["role"] != "assistant" for turn in said):
+        raise BadRow("a question of the tree is answered by a question", "prompt")
+    preference, ranking = by_rank([answer.get("rank") for answer in answers])
+    return TaskRow(
+        messages=turns,
+        responses=tuple(
+            ResponseRow(
+                turn["content"],
+                external_id=identifier(answer.get("message_id") or "", "message_id"),
+                metadata=metadata_of(_rest(answer)),
+            )
+            for turn, answer in zip(said, answers, strict=True)
+        ),
+        external_id=identifier(question.get("message_id") or "", "message_id"),
+        metadata=metadata_of({**tree, **_rest(question)}),
+        preference=preference,
+        annotations=ranking,
+        read_and_kept=("rank",) if ranking or preference else (),
+        language=language_as_written(question.get("lang")),
+    )
+
+
+def _rest(message: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in message.items() if name not in READ and value not in ("", None)}

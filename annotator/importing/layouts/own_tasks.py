@@ -1,8 +1,6 @@
 """Reads our own layout of tasks (docs/formats.md), gold tasks included, and conversations that end with the answer."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from re import fullmatch
 from typing import Any
 
 from annotator.importing.conversations import (
@@ -16,8 +14,8 @@ from annotator.importing.field_checks import (
     BadRow,
     check_raters,
     check_responses,
-    from_json_cells,
     identifier,
+    language_as_written,
     level,
     only_known,
     required,
@@ -27,30 +25,25 @@ from annotator.importing.field_checks import (
     whole,
     with_metadata,
 )
-from annotator.importing.gold_rows import check_gold, expert_of, gold_use
-from annotator.importing.rows import GivenAnnotation, ResponseRow, Rules, TaskRow
-from annotator.importing.segment_fields import segments_of
-from annotator.importing.sources import RawRow
+from annotator.importing.layouts.steps import segments_of
+from annotator.importing.rows import Expert, GivenAnnotation, ResponseRow, Rules, SegmentLabel, TaskRow
+from annotator.models import Gold
 from annotator.models.annotation import TIE
-from annotator.projects.languages import CODE as LANGUAGE_CODE
-from annotator.projects.languages import code_of
 
 TASK_FIELDS = {"id", "messages", "responses", "metadata", "priority", "gold", "lang"}
 ANNOTATION_FIELDS = {"annotator", "scores", "preference", "justification"}
 RESPONSE_FIELDS = {"id", "text", "model", "metadata", "expert", "segments"}
 CONVERSATIONS = ("messages", "conversations", "conversation")
-LONGEST_LANGUAGE = 40
-_CELLS = ("messages", "prompt", "responses", "metadata", *CONVERSATIONS)
+COMPLETION_CELLS = ("prompt", "completion")
+TASK_CELLS = ("messages", "prompt", "responses", "metadata", *CONVERSATIONS)
 
 
 def is_task(values: Mapping[str, Any]) -> bool:
     return "responses" in values
 
 
-def task_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
+def task_row(values: dict[str, Any], rules: Rules, *, is_mapped: bool = False) -> TaskRow:
     """Reads a task: `messages`, or a `prompt` in their place, and `responses`, objects or texts. Raises BadRow."""
-    if raw.from_csv:
-        values = from_json_cells(values, _CELLS)
     name = "prompt" if "prompt" in values and "messages" not in values else "messages"
     given, responses = required(values, name), required(values, "responses")
     if not isinstance(responses, list) or not responses:
@@ -62,19 +55,17 @@ def task_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
     if len(set(named)) != len(named):
         raise BadRow("two responses have the same id", "responses")
     said, values = _annotations(values, parsed, rules)
-    gold = gold_use(values.get("gold"))
-    check_gold(gold, [response.expert for response in parsed])
+    gold = _gold_use(values.get("gold"))
+    _check_gold(gold, [response.expert for response in parsed])
     return TaskRow(
-        line=raw.line,
         messages=messages,
         responses=parsed,
         external_id=identifier(values.get("id", ""), "id"),
         priority=_priority(values.get("priority", 0)),
-        metadata=_metadata(values, name, is_mapped=raw.is_mapped),
+        metadata=_metadata(values, name, is_mapped=is_mapped),
         annotations=said,
         gold=gold,
         language=language_as_written(values.get("lang") or values.get("language")),
-        size=raw.size,
     )
 
 
@@ -133,10 +124,8 @@ def is_completion(values: Mapping[str, Any]) -> bool:
     return "prompt" in values and "completion" in values
 
 
-def completion_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
+def completion_row(values: dict[str, Any], rules: Rules) -> TaskRow:
     """Reads a prompt with one completion, texts or lists of messages, as TRL takes them. Raises BadRow."""
-    if raw.from_csv:
-        values = from_json_cells(values, ("prompt", "completion"))
     completion = values["completion"]
     if isinstance(completion, list):
         turns = checked_turns(completion, "completion")
@@ -145,30 +134,25 @@ def completion_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow
         completion = written_out(turns)
     response = {"text": storable_text(completion, "completion"), "model": values.get("model") or ""}
     rest = {name: value for name, value in values.items() if name not in ("completion", "model", "messages")}
-    return replace(task_row(raw, {**rest, "responses": [response]}, rules), layout="completions")
+    return task_row({**rest, "responses": [response]}, rules)
 
 
 def is_conversation(values: Mapping[str, Any]) -> bool:
     return any(name in values for name in CONVERSATIONS)
 
 
-def conversation_row(raw: RawRow, values: dict[str, Any], _rules: Rules) -> TaskRow:
+def conversation_row(values: dict[str, Any], _rules: Rules) -> TaskRow:
     """Reads a conversation whose last message, the assistant's, is the response that is rated. Raises BadRow."""
-    if raw.from_csv:
-        values = from_json_cells(values, CONVERSATIONS)
     name = next(name for name in CONVERSATIONS if name in values)
     *before, last = checked_turns(values[name], name)
     if last["role"] != "assistant" or "kind" in last:
         raise BadRow("the field responses is missing", "responses")
     return TaskRow(
-        line=raw.line,
         messages=ending_with_user(before, name),
         responses=(ResponseRow(last["content"], model=identifier(values.get("model") or "", "model")),),
         external_id=identifier(values.get("id", ""), "id"),
         metadata=_metadata({key: value for key, value in values.items() if key != "model"}, name),
         language=language_as_written(values.get("lang") or values.get("language")),
-        layout="conversations",
-        size=raw.size,
     )
 
 
@@ -193,18 +177,6 @@ def _priority(value: Any) -> int:
     return value
 
 
-def language_as_written(value: Any) -> str:
-    """Returns the language's code, or else its words as they are, which notes.py tells and takes out."""
-    words = value.strip()[:LONGEST_LANGUAGE] if isinstance(value, str) else ""
-    return language_of(words) or words
-
-
-def language_of(value: Any) -> str:
-    """Returns a code such as `de` or `pt-BR` in lower case; empty where the value names no language."""
-    code = value.lower() if isinstance(value, str) else ""
-    return code if fullmatch(LANGUAGE_CODE, code) else code_of(code[:LONGEST_LANGUAGE])
-
-
 def _response(value: Any, name: str, rules: Rules) -> ResponseRow:
     if isinstance(value, str):
         return ResponseRow(text=storable_text(value, name))
@@ -220,5 +192,67 @@ def _response(value: Any, name: str, rules: Rules) -> ResponseRow:
         model=identifier(model, f"{name}.model"),
         metadata=with_metadata(extra, value, f"{name}.metadata"),
         segments=segments,
-        expert=expert_of(value.get("expert"), f"{name}.expert", rules, segments=len(segments)),
+        expert=_expert_of(value.get("expert"), f"{name}.expert", rules, segments=len(segments)),
     )
+
+
+# Gold tasks ----------------------------------------------------------------------------------------------
+
+
+def _gold_use(value: Any) -> str:
+    """Returns where a gold task is used, or an empty text for any other task. Raises BadRow."""
+    if value in (None, ""):
+        return ""
+    if not isinstance(value, str) or value not in Gold.Use.values:
+        raise BadRow(f"gold is {shown(value)}: it must be one of {', '.join(Gold.Use.values)}")
+    return value
+
+
+def _expert_of(value: Any, name: str, rules: Rules, *, segments: int) -> Expert | None:
+    """Reads the object {scores, explanation, segments} of one response with so many given segments.
+
+    It must score every attribute, and every segment by every aspect of a project that rates segments. Raises BadRow.
+    """
+    attributes = rules.attributes
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise BadRow(f"{name} is {shown(value)}: it must be an object with scores and an explanation")
+    only_known(value, {"scores", "explanation", "segments"}, f"field of {name}")
+    scores = required(value, "scores") if attributes else value.get("scores") or {}
+    explanation = value.get("explanation") or ""
+    if not isinstance(scores, dict):
+        raise BadRow(f"{name}.scores is {shown(scores)}: it must be an object of attributes and scores")
+    only_known(scores, set(attributes), f"attribute of {name}.scores")
+    if missing := [key for key in attributes if key not in scores]:
+        raise BadRow(f"{name}.scores lacks {', '.join(missing)}")
+    checked = {key: level(scores[key], f"{name}.scores.{key}", levels) for key, levels in attributes.items()}
+    reasons = storable_text(explanation, f"{name}.explanation") if explanation else ""
+    return Expert(checked, reasons, _segments_of_expert(value.get("segments"), f"{name}.segments", rules, segments))
+
+
+def _segments_of_expert(value: Any, name: str, rules: Rules, count: int) -> SegmentLabel | None:
+    if not rules.aspects:
+        return None
+    if not isinstance(value, list) or not value or len(value) != count:
+        raise BadRow(f"{name} must be a list of scores by aspect for each of the response's segments, which name them")
+    aspects = tuple(rules.aspects)
+    for number, scores in enumerate(value):
+        if not isinstance(scores, dict) or scores.keys() != set(aspects):
+            raise BadRow(f"{name}[{number}] must be an object with {', '.join(aspects)}, null where one does not apply")
+    rows = tuple(
+        tuple(
+            None if scores[key] is None else level(scores[key], f"{name}[{number}].{key}", rules.aspects[key])
+            for key in aspects
+        )
+        for number, scores in enumerate(value)
+    )
+    return SegmentLabel(aspects, rows)
+
+
+def _check_gold(use: str, experts: Sequence[Expert | None]) -> None:
+    """Raises BadRow unless a gold task has an expert's rating of every response, and any other task has none."""
+    if use and not all(experts):
+        raise BadRow("gold needs an expert rating of every response: responses[].expert {scores, explanation}")
+    if not use and any(experts):
+        raise BadRow(f"a response has an expert rating: set gold to say what it is for ({', '.join(Gold.Use.values)})")

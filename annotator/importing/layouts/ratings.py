@@ -6,7 +6,6 @@ from typing import Any
 
 from annotator.importing.field_checks import (
     BadRow,
-    from_json_cells,
     identifier,
     level,
     moment_of,
@@ -16,9 +15,8 @@ from annotator.importing.field_checks import (
     whole,
     whole_of_cell,
 )
-from annotator.importing.layouts.questions import Answer, annotation_of
+from annotator.importing.layouts.tools import Answer, annotation_of
 from annotator.importing.rows import GivenAnnotation, Rules, TaskRow
-from annotator.importing.sources import RawRow
 from annotator.limits import MOST_RESPONSES
 from annotator.models.annotation import PREFERENCES
 
@@ -50,13 +48,11 @@ def person_of(file_name: str) -> str:
     return path.parent.name if path.name in _OF_ONE_PERSON else ""
 
 
-def potato_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
+def potato_row(values: dict[str, Any], rules: Rules) -> TaskRow:
     """Reads one person's annotation of one item, whose schemes are named by attributes. Raises BadRow.
 
     Potato counts the points of a scale from 1.
     """
-    if raw.from_csv:
-        values = from_json_cells(values, ("label_annotations",))
     given = values.get("label_annotations")
     if given is None:
         given = _schemes(values)
@@ -80,7 +76,7 @@ def potato_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
         values = {**values, "instance_id": values["id"]}
     if values.get("id") == values["instance_id"]:
         values = {**values, "id": ""}
-    return _row(raw, values, annotation, POTATO_LAYOUT)
+    return _row(values, annotation)
 
 
 def _schemes(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -106,8 +102,8 @@ def is_score(values: Mapping[str, Any]) -> bool:
     return "attribute" in values and any(name in values for name in TASKS) and any(name in values for name in SCORES)
 
 
-def score_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
-    """Reads one person's score of one attribute. The rows of one task and person are one rating (gathering.py).
+def score_row(values: dict[str, Any], rules: Rules) -> TaskRow:
+    """Reads one person's score of one attribute. The rows of one task and person are one rating (grouping.py).
 
     `response` is the response's number from 1, and may be left out for tasks of one response. Raises BadRow.
     """
@@ -122,20 +118,18 @@ def score_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
     if not number.isdecimal() or not 1 <= int(number[:3]) <= 26:
         raise BadRow(f"response is {shown(number)}: it must be the response's number from 1", "response")
     ratings = {int(number[:3]) - 1: {attribute: int(value.strip()[:3]) - 1}}
-    return _row(raw, values, GivenAnnotation(_rater(values, rules), ratings), SCORES_LAYOUT)
+    return _row(values, GivenAnnotation(_rater(values, rules), ratings))
 
 
 def is_annotation(values: Mapping[str, Any]) -> bool:
     return values.keys() >= {"task", "response", "annotator", "position"} and "segment" not in values
 
 
-def annotation_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
+def annotation_row(values: dict[str, Any], rules: Rules) -> TaskRow:
     """Reads one person's rating of one response from our own export of annotations. Scores count from 0 there.
 
     Ratings that do not count there are refused. Raises BadRow.
     """
-    if raw.from_csv:
-        values = from_json_cells(values, ("scores",))
     if values.get("counts") in (False, "false", "False"):
         raise BadRow("the rating does not count where it was exported", "counts")
     position = whole_of_cell(values["position"])
@@ -158,24 +152,19 @@ def annotation_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow
         submitted_at=moment_of(values.get("submitted_at")),
         active_seconds=seconds_of(values.get("active_seconds")),
     )
-    return _row(raw, values, annotation, ANNOTATIONS_LAYOUT, READ_OF_ANNOTATIONS)
+    return _row(values, annotation, READ_OF_ANNOTATIONS)
 
 
-def _row(
-    raw: RawRow, values: Mapping[str, Any], annotation: GivenAnnotation, layout: str, read: Iterable[str] = ()
-) -> TaskRow:
+def _row(values: Mapping[str, Any], annotation: GivenAnnotation, read: Iterable[str] = ()) -> TaskRow:
     name = identifier(_named(values, TASKS), "the task's id")
     if not name:
         raise BadRow(f"the task's id is missing: give it in one of {', '.join(TASKS)}", TASKS[0])
     return TaskRow(
-        line=raw.line,
         messages=[],
         responses=(),
         external_id=name,
         annotations=(annotation,),
         refers=True,
-        layout=layout,
-        size=raw.size,
         notes=unread(values, {*READ, *read}),
     )
 

@@ -17,7 +17,7 @@ from annotator.exporting import copied as parts
 from annotator.exporting.copied import copied, moment, prompt_text
 from annotator.exporting.formats import json_lines
 from annotator.exporting.rows import export
-from annotator.importing.prompts import prompt_from_messages
+from annotator.importing.conversations import prompt_from_messages
 from annotator.models import Project, Task, User
 from tests.builders import make_project, make_task
 from tests.celery_workers import wait_for

@@ -16,8 +16,7 @@ from django.urls import reverse
 from annotator.background import heartbeats
 from annotator.background.heartbeats import QueueHealth
 from annotator.importing import jobs, kept_mappings, withdrawal
-from annotator.importing.guessed_mappings import guessed
-from annotator.importing.mappings import read_mapping
+from annotator.importing.mappings import guessed, read_mapping
 from annotator.models import Import, ImportJob, ImportMapping, Project, Role, Task, User
 from annotator.views import data_import
 from tests.builders import (

@@ -12,7 +12,7 @@ from django.apps import apps
 from django.core import serializers
 from django.db import connection
 
-from annotator.importing import ImportResult, UnreadableFile, batches, import_rows
+from annotator.importing import ImportResult, UnreadableFile, import_rows, storing
 from annotator.models import Annotation, Assignment, AuditEntry, Label, Project, Rating, Task, User
 from annotator.storage import disk_space
 from tests.builders import (
@@ -417,7 +417,7 @@ def test_ids_are_looked_up_one_by_one_in_a_project_of_which_no_statistics_tell(p
         )
         cursor.execute("SET LOCAL enable_seqscan TO off")
         cursor.execute("SET LOCAL enable_bitmapscan TO off")
-        for known in (batches._KNOWN, batches._KNOWN_BY_CONTENT):
+        for known in (storing._KNOWN, storing._KNOWN_BY_CONTENT):
             cursor.execute(f"EXPLAIN {known.sql}", {"project": project.pk, "names": ["t1", "t2"]})
             plan = "\n".join(line for (line,) in cursor.fetchall())
             assert "= wanted.name)" in next(line for line in plan.splitlines() if "Index Cond" in line), plan

@@ -19,7 +19,8 @@ from annotator.background.jobs import ATTEMPTS
 from annotator.db.clock import database_now
 from annotator.importing import batches, import_rows, jobs, samples, withdrawal
 from annotator.importing.jobs import uploads, work
-from annotator.importing.mappings import MissingColumn, mapping_of_text, read_mapping
+from annotator.importing.mapped_rows import MissingColumn
+from annotator.importing.mappings import mapping_of_text, read_mapping
 from annotator.models import AuditEntry, Import, ImportJob, Project, Rubric, Task, User
 from annotator.projects import archive
 from annotator.stopping import stopping

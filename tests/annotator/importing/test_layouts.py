@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from annotator.importing.layouts import read_tasks
-from annotator.importing.rows import GivenPreference, Rejected, Rules, TaskRow
-from annotator.importing.sources import RawRow
+from annotator.importing.rows import GivenPreference, RawRow, Rejected, Rules, TaskRow
 from tests.builders import ATTRIBUTES, label_row, ratings_row, task_row
 
 Checked = TaskRow | Rejected

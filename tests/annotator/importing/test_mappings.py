@@ -12,14 +12,8 @@ from rest_framework.test import APIClient
 
 from annotator.importing import ImportResult, import_rows, kept_mappings
 from annotator.importing.field_checks import BadRow
-from annotator.importing.guessed_mappings import guessed
-from annotator.importing.judgement_columns import BadMapping
-from annotator.importing.mappings import (
-    MissingColumn,
-    mapping_of_text,
-    own_row,
-    read_mapping,
-)
+from annotator.importing.mapped_rows import MissingColumn, own_row
+from annotator.importing.mappings import BadMapping, guessed, mapping_of_text, read_mapping
 from annotator.models import (
     Annotation,
     AuditEntry,

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from annotator.importing.layouts import read_tasks
-from annotator.importing.notes import Notes
-from annotator.importing.rows import Rejected, Rules, TaskRow
-from annotator.importing.sources import RawRow
+from annotator.importing.results import Notes
+from annotator.importing.rows import RawRow, Rejected, Rules, TaskRow
 from tests.builders import ATTRIBUTES
 
 USER = {"role": "user", "content": "Name a prime, please."}
@@ -222,7 +221,7 @@ def test_a_language_in_words_that_are_not_known_is_told_and_kept(name: str) -> N
 def test_of_very_many_languages_the_rest_is_counted_together() -> None:
     notes, whole = Notes(), Notes()
     for number in range(60):
-        notes.add(TaskRow(number + 1, [], (), unknown_language=f"Sprache {number}"))
+        notes.add(TaskRow([], (), line=number + 1, unknown_language=f"Sprache {number}"))
         whole.add_all(notes)
         notes = Notes()
     (note,) = whole.sentences()

@@ -13,8 +13,7 @@ from annotator.exporting.rows import export
 from annotator.importing import import_rows
 from annotator.importing.layouts import read_tasks
 from annotator.importing.mappings import mapping_of_text
-from annotator.importing.rows import GivenAnnotation, Rejected, Rules, TaskRow
-from annotator.importing.sources import RawRow
+from annotator.importing.rows import GivenAnnotation, RawRow, Rejected, Rules, TaskRow
 from annotator.models import Annotation, ImportedRater, Label, Project, Response, Rubric, Task, User
 from tests.annotator.exporting.test_preferences import preferred
 from tests.builders import ATTRIBUTES, NOW, imported, make_project, task_row

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotator.importing.prompts import Message, content_hash, messages_from_prompt, prompt_from_messages
+from annotator.importing.conversations import Message, content_hash, messages_from_prompt, prompt_from_messages
 from annotator.models.splits import prompt_hash
 
 MARKS = ["\n<extra_id_1>User\n", "\n<extra_id_1>Assistant\n", "\n<extra_id_1>System\n", "<extra_id_0>System\n", "\n"]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from annotator.importing.reading_ahead import read_ahead
+from annotator.importing.batches import read_ahead
 
 
 def test_the_items_come_in_their_order() -> None:

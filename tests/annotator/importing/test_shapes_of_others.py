@@ -10,11 +10,11 @@ from django.test import RequestFactory
 
 from annotator.exporting.rows import export
 from annotator.importing import UnreadableFile, import_rows
+from annotator.importing.conversations import Message
 from annotator.importing.layouts import read_tasks
-from annotator.importing.notes import Notes
-from annotator.importing.prompts import Message
-from annotator.importing.rows import Rejected, Rules, TaskRow
-from annotator.importing.sources import RawRow, read_rows
+from annotator.importing.results import Notes
+from annotator.importing.rows import RawRow, Rejected, Rules, TaskRow
+from annotator.importing.sources import read_rows
 from annotator.models import Annotation, Project, Task
 from tests.builders import ATTRIBUTES, NOW, imported, label_row, task_row
 from tests.servers import ROOT

@@ -12,7 +12,8 @@ from django.conf import LazySettings
 
 from annotator.importing import import_rows
 from annotator.importing.expansion_limits import UnreadableFile
-from annotator.importing.sources import RawRow, read_rows
+from annotator.importing.rows import RawRow
+from annotator.importing.sources import read_rows
 from annotator.models import Label, Project
 from tests.builders import ATTRIBUTES, NOW
 from tests.workbooks import sheet, workbook

@@ -1,11 +1,20 @@
-"""The lines of a CSV file as a reader of records takes them, of which one record may only have so many bytes."""
+"""Reads CSV as numbered raw rows, each of which may only have so many bytes. The header tells the separator."""
 
+import csv
 import io
+from collections.abc import Iterator
 from enum import Enum, auto
-from typing import BinaryIO
+from itertools import chain
+from typing import Any, BinaryIO
 
 from django.conf import settings
 
+from annotator.exporting.spreadsheets import text_of_cell
+from annotator.importing.decoders import MOST_COLUMNS
+from annotator.importing.expansion_limits import UnreadableFile
+from annotator.importing.rows import RawRow
+
+DELIMITERS = (",", ";", "\t")
 _CHUNK = 1 << 16
 
 
@@ -88,3 +97,56 @@ def _behind(piece: str, cell: _Cell, delimiter: str) -> _Cell:
         else:
             return _Cell.BEGINS if piece[-1] == delimiter else cell
     return cell
+
+
+def csv_rows(source: BinaryIO) -> Iterator[RawRow]:
+    # The module's own limit of 131,072 characters would refuse long responses.
+    csv.field_size_limit(settings.IMPORT_MAX_ROW_BYTES)
+    lines = CsvLines(source)
+    try:
+        header = next(lines, "")
+        lines.delimiter = delimiter_of(header)
+        # With `strict` a misplaced quote is an error of its row, where csv would otherwise guess.
+        reader = csv.reader(chain([header] if header else [], lines), strict=True, delimiter=lines.delimiter)
+        columns = next(reader, [])
+    except (csv.Error, RowTooLong) as wrong:
+        raise UnreadableFile(f"the CSV header cannot be read: {wrong}") from wrong
+    if len(columns) < 2:
+        raise UnreadableFile(
+            "neither JSON lines, a JSON list, CSV with a header of two or more columns, Parquet, Arrow nor Excel"
+        )
+    if len(columns) > MOST_COLUMNS:
+        raise UnreadableFile(f"the CSV header has {len(columns):,} columns, and at most {MOST_COLUMNS} are read")
+    # After the number of columns: looking for each of a million among all takes hours.
+    if repeated := sorted({repr(column[:40]) for column in columns if columns.count(column) > 1}):
+        names = ", ".join(repeated[:5])
+        raise UnreadableFile(f"the CSV header names {names} more than once: rename one of the columns")
+    yield from _csv_records(reader, lines, columns)
+
+
+def _csv_records(reader: Any, lines: CsvLines, columns: list[str]) -> Iterator[RawRow]:
+    while True:
+        line, lines.taken = lines.number + 1, 0
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except (csv.Error, RowTooLong) as wrong:
+            yield RawRow(line, None, f"not CSV: {wrong}" if isinstance(wrong, csv.Error) else str(wrong), from_csv=True)
+            continue
+        if not cells:
+            continue
+        if len(cells) > len(columns):
+            error = f"{len(cells)} cells under {len(columns)} columns"
+            yield RawRow(line, None, error, from_csv=True)
+        else:
+            # Spreadsheets leave out the empty cells at the end of a row.
+            cells += [""] * (len(columns) - len(cells))
+            values = dict(zip(columns, map(text_of_cell, cells), strict=True))
+            yield RawRow(line, values, from_csv=True, size=lines.taken)
+
+
+def delimiter_of(header: str) -> str:
+    """Returns what separates the columns of a header: spreadsheets write semicolons where numbers have commas."""
+    outside = "".join(header.split('"')[::2])
+    return max(DELIMITERS, key=outside.count)

@@ -13,6 +13,7 @@ from annotator.segmenting.ranges import (
     is_partition,
     partition,
     partition_by_texts,
+    past_space,
     ranges,
     whole,
 )

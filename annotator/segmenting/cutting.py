@@ -6,7 +6,7 @@ line belongs to the segment that begins there. So the ranges partition the text,
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -36,13 +36,10 @@ def cut(text: str, unit: Unit = Unit.SENTENCE, *, language: str = "", most: int 
         return whole(text)
     read = blocks(text)
     starts = step_starts(text, read) if unit is Unit.STEP else _sentence_starts(text, read, language=language)
-    return grouped(from_starts(text, _with_words(text, starts)[1:]), most=most)
-
-
-def _with_words(text: str, starts: Iterable[int]) -> list[int]:
-    """Returns the starts of segments that have a letter or a digit. What has none joins the segment before."""
+    # What has no letter and no digit joins the segment before.
     spans = pairwise([*starts, len(text)])
-    return [start for start, end in spans if any(map(str.isalnum, text[start:end]))]
+    worded = [start for start, end in spans if any(map(str.isalnum, text[start:end]))]
+    return grouped(from_starts(text, worded[1:]), most=most)
 
 
 def _sentence_starts(text: str, read: Sequence[Block], *, language: str) -> Iterator[int]:
@@ -91,13 +88,15 @@ def sentence_starts(prose: str, *, language: str = "") -> Iterator[int]:
     if name == LANGUAGE:
         plain = _PLAIN_WORDS.sub(lambda match: "x" * len(match[0]), plain)
     for start in _starts(plain, language=name):
-        if not _splits_character(prose, start):
+        # What belongs to the character before, such as an accent, begins nothing.
+        if not unicodedata.category(prose[start]).startswith("M") and prose[start] != "\u200d":
             yield _before_emphasis(prose, plain, start)
 
 
 def _plain(prose: str) -> str:
     """Returns the text for the library, of the same length and with the sentences' ends at the same positions."""
-    plain = _NOT_PROSE.sub(lambda match: _word(len(match[0])), prose)
+    # A word with a capital, as a sentence may begin with it.
+    plain = _NOT_PROSE.sub(lambda match: "X" + "x" * (len(match[0]) - 1), prose)
     # The library takes what stands between two quotations for one, unless it can tell the marks that open and close.
     plain = _OPENING_QUOTE.sub("“", plain).replace('"', "”")
     # It cuts no quotation. In a long one, such as a letter, sentences are rated one by one.
@@ -109,11 +108,6 @@ def _plain(prose: str) -> str:
     # It panics where a no-break space, or another white space of several bytes, is between a letter and a full stop.
     plain = _OTHER_SPACE.sub(" ", plain)
     return _BROKEN.sub("x", plain)
-
-
-def _word(length: int) -> str:
-    # With a capital, as a sentence may begin with it.
-    return "X" + "x" * (length - 1)
 
 
 def _blank(match: re.Match[str]) -> str:
@@ -152,11 +146,6 @@ def _before_emphasis(prose: str, plain: str, start: int) -> int:
         at -= 1
     # Marks that touch the sentence before close an emphasis, and belong to it.
     return at if at > 0 and prose[at - 1].isspace() else start
-
-
-def _splits_character(prose: str, at: int) -> bool:
-    """Returns whether what stands at a position belongs to the character before, such as an accent."""
-    return unicodedata.category(prose[at]).startswith("M") or prose[at] == "\u200d"
 
 
 # Steps -------------------------------------------------------------------------------------------------------
@@ -208,7 +197,13 @@ def _numbered_blocks(text: str, blocks: Sequence[Block]) -> list[int]:
         if number.value in ((chain[-1].value + 1,) if chain else (0, 1)):
             chain.append(number)
     chain = next((chain for chain in chains.values() if len(chain) > 1), [])
-    return [_before_headings(blocks, number.block) for number in chain]
+    begun = []
+    for number in chain:
+        at = number.block
+        while at > 0 and blocks[at - 1].kind is Kind.HEADING:  # a heading belongs to the step below it
+            at -= 1
+        begun.append(at)
+    return begun
 
 
 def _numbers(text: str, blocks: Sequence[Block]) -> Iterator[_Number]:
@@ -219,25 +214,19 @@ def _numbers(text: str, blocks: Sequence[Block]) -> Iterator[_Number]:
             yield _Number(at, value, (match["before"], (match["label"] or "").casefold()))
 
 
-def _before_headings(blocks: Sequence[Block], at: int) -> int:
-    while at > 0 and blocks[at - 1].kind is Kind.HEADING:
-        at -= 1
-    return at
-
-
 def _conclusion(blocks: Sequence[Block], numbered: Sequence[int]) -> list[int]:
     """Returns the first block after the last step: a paragraph, unless other steps have paragraphs of their own."""
+
+    def is_paragraph(at: int) -> bool:
+        block = blocks[at]
+        return block.apart and not block.listed and not block.indent and _begins_step(blocks, at)
+
     ends = [*numbered[1:], len(blocks)]
     paragraphs = [
-        next((at for at in range(start + 1, end) if _is_paragraph(blocks, at)), 0)
+        next((at for at in range(start + 1, end) if is_paragraph(at)), 0)
         for start, end in zip(numbered, ends, strict=True)
     ]
     return paragraphs[-1:] if paragraphs[-1] and not any(paragraphs[:-1]) else []
-
-
-def _is_paragraph(blocks: Sequence[Block], at: int) -> bool:
-    block = blocks[at]
-    return block.apart and not block.listed and not block.indent and _begins_step(blocks, at)
 
 
 def _begins_step(blocks: Sequence[Block], at: int) -> bool:

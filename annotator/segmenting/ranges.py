@@ -179,7 +179,7 @@ def _starts_of(text: str, parts: Sequence[str]) -> Iterator[int]:
             raise NotAPartition(_("Segment %(number)s is empty. Leave it out.") % {"number": number})
         if not text.startswith(part, at):
             # White space that the parts leave out is made good: compared from the first letter of either.
-            at = _past_space(text, at)
+            at = past_space(text, at)
             part = part.lstrip()
         if not text.startswith(part, at):
             part = part.rstrip()
@@ -199,7 +199,8 @@ def _starts_of(text: str, parts: Sequence[str]) -> Iterator[int]:
         )
 
 
-def _past_space(text: str, at: int) -> int:
+def past_space(text: str, at: int) -> int:
+    """Returns the end of the white space at a position: it belongs to the segment before."""
     while at < len(text) and text[at].isspace():
         at += 1
     return at

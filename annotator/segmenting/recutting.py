@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from annotator.limits import MOST_SEGMENTS
 from annotator.refusals import Refusal
-from annotator.segmenting.ranges import Range
+from annotator.segmenting.ranges import Range, past_space
 
 LONGEST_CHARACTER = 64
 """Most code points of what readers see as one character. Longer ones can be split."""
@@ -55,11 +55,12 @@ def split(cut: Sequence[Range], text: str, *, at: int) -> tuple[Range, ...]:
             _("No segment can be split at %(at)s. Choose a place between two characters of one segment.") % {"at": at}
         )
     segment = cut[index]
-    while at < segment.end and text[at].isspace():
-        at += 1
+    at = min(past_space(text, at), segment.end)
     if at == segment.end or not text[segment.start : at].strip():
         raise CannotRecut(_("One of the two parts would have no words. Choose another place."))
-    if _splits_character(text, at):
+    # Readers see a grapheme cluster, such as a letter with accents or a joined emoji, as one character.
+    near = regex.finditer(r"\X", text, pos=max(0, at - LONGEST_CHARACTER), endpos=at + LONGEST_CHARACTER)
+    if at not in {match.start() for match in near}:
         raise CannotRecut(_("The place is inside a character. Choose the place before or after it."))
     if len(cut) >= MOST_SEGMENTS:
         raise CannotRecut(
@@ -105,10 +106,3 @@ def carried(values: Sequence[Value], cut: Sequence[Range], *, onto: Sequence[Ran
             )
         result.append(values[at])
     return tuple(result)
-
-
-def _splits_character(text: str, at: int) -> bool:
-    """Returns whether a position is inside a grapheme cluster, such as a letter with accents or a joined emoji."""
-    start = max(0, at - LONGEST_CHARACTER)
-    bounds = {match.start() for match in regex.finditer(r"\X", text, pos=start, endpos=at + LONGEST_CHARACTER)}
-    return at not in bounds

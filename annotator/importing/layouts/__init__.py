@@ -23,45 +23,55 @@ Cells = Callable[[Values, Rules], Values]
 
 @dataclass(frozen=True)
 class Layout:
-    """A layout by its name, how its rows are recognised, and what reads one.
+    """A layout by its name, the fields by which its rows are recognised, and what reads one.
 
-    `cells` are the columns that hold JSON as text in a table, or what reads the cells of a table. A row that `of_tool`
-    has written is known for one even where it does not fit.
+    A row must have all `fields`, or be recognised by what they hold. `cells` are the columns that hold JSON as text
+    in a table, or what reads the cells of a table. A row that `of_tool` has written is known for one even where it does
+    not fit.
     """
 
     name: str
-    recognises: Callable[[Mapping[str, Any]], bool]
+    fields: set[str] | Callable[[Mapping[str, Any]], bool]
     read: Callable[[Values, Rules], TaskRow | list[TaskRow]]
     cells: Sequence[str] | Cells = ()
     of_tool: bool = False
 
+    def recognises(self, values: Mapping[str, Any]) -> bool:
+        return self.fields(values) if callable(self.fields) else values.keys() >= self.fields
+
 
 LAYOUTS = (
     Layout("label_studio", tools.is_label_studio, tools.label_studio_row, of_tool=True),
-    Layout("argilla", tools.is_argilla, tools.argilla_row, of_tool=True),
+    Layout("argilla", lambda values: isinstance(values.get("fields"), dict), tools.argilla_row, of_tool=True),
     Layout(ratings.POTATO_LAYOUT, ratings.is_potato, ratings.potato_row, ("label_annotations",), of_tool=True),
     Layout(ratings.SCORES_LAYOUT, ratings.is_score, ratings.score_row, of_tool=True),
     Layout(ratings.ANNOTATIONS_LAYOUT, ratings.is_annotation, ratings.annotation_row, ("scores",), of_tool=True),
-    Layout("segments", segment_rows.is_segment, segment_rows.segment_row, ("scores",)),
+    Layout("segments", {"task", "response", "segment", "start", "end"}, segment_rows.segment_row, ("scores",)),
     Layout("trees", completions.is_tree, completions.tree_rows),
-    Layout("comparisons", pairs.is_arena, pairs.arena_row, pairs.CONVERSATIONS),
+    Layout("comparisons", {*pairs.CONVERSATIONS}, pairs.arena_row, pairs.CONVERSATIONS),
     Layout("stepwise", steps.is_stepwise, steps.stepwise_row, steps.STEP_CELLS),
     Layout("stepwise", steps.is_first_error, steps.first_error_row, steps.STEP_CELLS),
     Layout("stepwise", steps.is_prm800k, steps.prm800k_row),
     Layout("completions", completions.has_completions, completions.completions_row, completions.CELLS),
     Layout("helpsteer3", helpsteer.is_helpsteer3, helpsteer.helpsteer3_row, helpsteer.helpsteer3_cells),
-    Layout("tasks", own_tasks.is_task, own_tasks.task_row, own_tasks.TASK_CELLS),
-    Layout("preference", helpsteer.is_preference, helpsteer.preference_row, helpsteer.preference_cells),
-    Layout("pairs", pairs.is_pair, pairs.pair_row, pairs.pair_cells),
+    Layout("tasks", {"responses"}, own_tasks.task_row, own_tasks.TASK_CELLS),
+    Layout("preference", {"preference_strength"}, helpsteer.preference_row, helpsteer.preference_cells),
+    Layout("pairs", {"chosen"}, pairs.pair_row, pairs.pair_cells),
+    Layout("pairs", {"rejected"}, pairs.pair_row, pairs.pair_cells),
     Layout("comparisons", pairs.is_comparison, pairs.comparison_row, pairs.PROMPTS),
-    Layout("spans", steps.has_spans, steps.spans_row, ("spans", "alternatives")),
-    Layout("conversations", own_tasks.is_conversation, own_tasks.conversation_row, own_tasks.CONVERSATIONS),
-    Layout("completions", own_tasks.is_completion, own_tasks.completion_row, own_tasks.COMPLETION_CELLS),
-    Layout("helpsteer2", helpsteer.is_labels, helpsteer.labels_row, helpsteer.flat_cells),
-    Layout("helpsteer2", helpsteer.is_flat, helpsteer.flat_row, helpsteer.flat_cells),
+    Layout("spans", {"spans", "response"}, steps.spans_row, ("spans", "alternatives")),
+    Layout(
+        "conversations",
+        lambda values: any(name in values for name in own_tasks.CONVERSATIONS),
+        own_tasks.conversation_row,
+        own_tasks.CONVERSATIONS,
+    ),
+    Layout("completions", {"prompt", "completion"}, own_tasks.completion_row, own_tasks.COMPLETION_CELLS),
+    Layout("helpsteer2", {"task", "response", "prompt", "text", "made_at"}, helpsteer.labels_row, helpsteer.flat_cells),
+    Layout("helpsteer2", {"prompt", "response"}, helpsteer.flat_row, helpsteer.flat_cells),
 )
 """Each recognises rows by all the fields that it needs and that those above it do not have."""
-_MAPPED = Layout("tasks", own_tasks.is_task, partial(own_tasks.task_row, is_mapped=True))
+_MAPPED = Layout("tasks", {"responses"}, partial(own_tasks.task_row, is_mapped=True))
 
 
 def read_tasks(

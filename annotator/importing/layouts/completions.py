@@ -61,15 +61,8 @@ def completions_row(values: dict[str, Any], _rules: Rules) -> TaskRow:
     )
 
 
-def _written_out(turns: list[Message], asked: list[Message], name: str) -> str:
-    """Returns a completion as one text, without the conversation that it may repeat. Raises BadRow."""
-    own = turns[len(asked) :] if turns[: len(asked)] == asked else turns
-    if not own or own[0]["role"] != "assistant":
-        raise BadRow(f"{name} must begin with the assistant's message", name)
-    return written_out(own)
-
-
 def _response(value: Any, name: str, asked: list[Message]) -> ResponseRow:
+    """Reads a completion, which may repeat the conversation that it answers. Raises BadRow."""
     if isinstance(value, str):
         return ResponseRow(storable_text(value, name))
     if not isinstance(value, dict):
@@ -77,7 +70,11 @@ def _response(value: Any, name: str, asked: list[Message]) -> ResponseRow:
     key = next((key for key in ("response", "completion", "answer", "text") if key in value), "response")
     text = required(value, key)
     if isinstance(text, list):
-        text = _written_out(checked_turns(text, f"{name}.{key}"), asked, f"{name}.{key}")
+        turns = checked_turns(text, f"{name}.{key}")
+        own = turns[len(asked) :] if turns[: len(asked)] == asked else turns
+        if not own or own[0]["role"] != "assistant":
+            raise BadRow(f"{name}.{key} must begin with the assistant's message", f"{name}.{key}")
+        text = written_out(own)
     return ResponseRow(
         storable_text(text, f"{name}.{key}"),
         model=identifier(value.get("model") or "", f"{name}.model"),

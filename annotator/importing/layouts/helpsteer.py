@@ -43,24 +43,12 @@ HELPSTEER2 = ("helpfulness", "correctness", "coherence", "complexity", "verbosit
 FLAT_FIELDS = {"prompt", "response", "id", "model"}
 
 
-def is_preference(values: Mapping[str, Any]) -> bool:
-    return "preference_strength" in values
-
-
-def is_labels(values: Mapping[str, Any]) -> bool:
-    return values.keys() >= {"task", "response", "prompt", "text", "made_at"}
-
-
 def labels_row(values: dict[str, Any], rules: Rules) -> TaskRow:
     """Reads a row of our own layout *labels*, whose `response` is the response's id. Raises BadRow."""
     if "id" in values:
         raise BadRow("response is the response's id in this layout, so there can be no other id: leave it out", "id")
     others = {name: value for name, value in values.items() if name not in ("response", "text")}
     return flat_row({**others, "id": values["response"], "response": values["text"]}, rules)
-
-
-def is_flat(values: Mapping[str, Any]) -> bool:
-    return "prompt" in values and "response" in values
 
 
 def flat_cells(values: dict[str, Any], rules: Rules) -> dict[str, Any]:
@@ -203,7 +191,9 @@ def helpsteer3_cells(values: dict[str, Any], _rules: Rules) -> dict[str, Any]:
 
 def helpsteer3_row(values: dict[str, Any], rules: Rules) -> TaskRow:
     """Reads a task of one response or two; what people wrote about a response is kept with it. Raises BadRow."""
-    names = _responses(values)
+    # In a table of several configurations, the others' cells are empty.
+    there = [names for names in RESPONSES if names[0] in values]
+    names = next((names for names in there if values[names[0]] not in (None, "")), there[0])
     feedback = {FEEDBACK[name] for name in names if name in FEEDBACK}
     read = {"id", "context", "overall_preference", "individual_preference", *names, *feedback}
     given = values.get("individual_preference") or []
@@ -233,12 +223,6 @@ def helpsteer3_row(values: dict[str, Any], rules: Rules) -> TaskRow:
         preferences=tuple(preferences),
         language=language_as_written(values.get("language")),
     )
-
-
-def _responses(values: Mapping[str, Any]) -> Sequence[str]:
-    """Returns the names of the responses; in a table of several configurations, the others' cells are empty."""
-    there = [names for names in RESPONSES if names[0] in values]
-    return next((names for names in there if values[names[0]] not in (None, "")), there[0])
 
 
 def _response(values: Mapping[str, Any], name: str) -> ResponseRow:

@@ -38,10 +38,6 @@ COMPLETION_CELLS = ("prompt", "completion")
 TASK_CELLS = ("messages", "prompt", "responses", "metadata", *CONVERSATIONS)
 
 
-def is_task(values: Mapping[str, Any]) -> bool:
-    return "responses" in values
-
-
 def task_row(values: dict[str, Any], rules: Rules, *, is_mapped: bool = False) -> TaskRow:
     """Reads a task: `messages`, or a `prompt` in their place, and `responses`, objects or texts. Raises BadRow."""
     name = "prompt" if "prompt" in values and "messages" not in values else "messages"
@@ -49,7 +45,9 @@ def task_row(values: dict[str, Any], rules: Rules, *, is_mapped: bool = False) -
     if not isinstance(responses, list) or not responses:
         raise BadRow("responses must be a list of at least one response", "responses")
     check_responses(len(responses))
-    messages = answered_messages(given, name) if name == "prompt" else _messages(given)
+    messages = (
+        answered_messages(given, name) if name == "prompt" else ending_with_user(checked_turns(given, name), name)
+    )
     parsed = tuple(_response(response, f"responses[{number}]", rules) for number, response in enumerate(responses))
     named = [response.external_id for response in parsed if response.external_id]
     if len(set(named)) != len(named):
@@ -77,7 +75,10 @@ def _annotations(
     Anything else of that name stays with the task, and so do ties where the project allows none.
     """
     listed = values.get("annotations")
-    if not isinstance(listed, list) or not listed or not all(map(_is_annotation, listed)):
+    if not isinstance(listed, list) or not listed:
+        return (), values
+    named = [one.keys() if isinstance(one, dict) else set() for one in listed]
+    if not all(keys & {"scores", "preference"} and keys <= ANNOTATION_FIELDS for keys in named):
         return (), values
     check_raters(len(listed), "annotations")
     ties = [one for one in listed if one.get("preference") == TIE and "scores" not in one and not rules.ties]
@@ -87,12 +88,6 @@ def _annotations(
         if one not in ties
     ]
     return tuple(said), {**values, "annotations": ties or None}
-
-
-def _is_annotation(value: Any) -> bool:
-    return (
-        isinstance(value, dict) and bool(value.keys() & {"scores", "preference"}) and value.keys() <= ANNOTATION_FIELDS
-    )
 
 
 def _annotation(value: dict[str, Any], name: str, count: int, rules: Rules) -> GivenAnnotation:
@@ -120,10 +115,6 @@ def _annotation(value: dict[str, Any], name: str, count: int, rules: Rules) -> G
     )
 
 
-def is_completion(values: Mapping[str, Any]) -> bool:
-    return "prompt" in values and "completion" in values
-
-
 def completion_row(values: dict[str, Any], rules: Rules) -> TaskRow:
     """Reads a prompt with one completion, texts or lists of messages, as TRL takes them. Raises BadRow."""
     completion = values["completion"]
@@ -135,10 +126,6 @@ def completion_row(values: dict[str, Any], rules: Rules) -> TaskRow:
     response = {"text": storable_text(completion, "completion"), "model": values.get("model") or ""}
     rest = {name: value for name, value in values.items() if name not in ("completion", "model", "messages")}
     return task_row({**rest, "responses": [response]}, rules)
-
-
-def is_conversation(values: Mapping[str, Any]) -> bool:
-    return any(name in values for name in CONVERSATIONS)
 
 
 def conversation_row(values: dict[str, Any], _rules: Rules) -> TaskRow:
@@ -154,10 +141,6 @@ def conversation_row(values: dict[str, Any], _rules: Rules) -> TaskRow:
         metadata=_metadata({key: value for key, value in values.items() if key != "model"}, name),
         language=language_as_written(values.get("lang") or values.get("language")),
     )
-
-
-def _messages(value: Any) -> Any:
-    return ending_with_user(checked_turns(value, "messages"), "messages")
 
 
 def _metadata(values: Mapping[str, Any], conversation: str, *, is_mapped: bool = False) -> dict[str, Any]:

@@ -37,10 +37,6 @@ BETTER = -1
 """The strength of a preference of which nobody says how strong it is: that the first response is slightly better."""
 
 
-def is_pair(values: Mapping[str, Any]) -> bool:
-    return "chosen" in values or "rejected" in values
-
-
 def pair_row(values: dict[str, Any], _rules: Rules) -> TaskRow:
     """Makes a task of two responses, the chosen one first, with a preference.
 
@@ -50,13 +46,17 @@ def pair_row(values: dict[str, Any], _rules: Rules) -> TaskRow:
     chosen, rejected = required(values, "chosen"), required(values, "rejected")
     asked = next((name for name in PAIR_PROMPTS if values.get(name) not in (None, "", [])), "prompt")
     messages, texts = _conversation((values.get(asked), asked), chosen, rejected)
+    # Our own export says of pairs with a preference how much better the chosen response is.
+    margin = whole(values.get("margin")) if values.get("by") == "preference" else -BETTER
+    if margin not in STRENGTHS:
+        raise BadRow(f"margin is {shown(margin)}: the strength of a preference is 1, 2 or 3", "margin")
     return TaskRow(
         messages=messages,
         responses=tuple(ResponseRow(storable_text(text, name)) for name, text in texts.items()),
         external_id=identifier(values.get("id", ""), "id"),
         metadata=metadata_of(rest_of(values, {*READ, asked}, asked if isinstance(values.get(asked), list) else "")),
         language=language_as_written(values.get("lang") or values.get("language")),
-        preference=_strength(values),
+        preference=-int(margin),
     )
 
 
@@ -119,16 +119,6 @@ def _holds(turns: list[Message], part: list[Message]) -> bool:
     return any(whole[at : at + len(wanted)] == wanted for at in range(len(whole) - len(wanted) + 1))
 
 
-def _strength(values: dict[str, Any]) -> int:
-    """Returns how much better the chosen response is, which our own export says of pairs with a preference."""
-    margin = whole(values.get("margin"))
-    if values.get("by") != "preference":
-        return BETTER
-    if margin not in STRENGTHS:
-        raise BadRow(f"margin is {shown(margin)}: the strength of a preference is 1, 2 or 3", "margin")
-    return -int(margin)
-
-
 COLUMNS = tuple(
     (f"{word}{first}", f"{word}{second}")
     for word in ("response", "answer", "completion", "output", "generation")
@@ -169,23 +159,14 @@ def comparison_row(values: dict[str, Any], rules: Rules) -> TaskRow:
     if turns := _turns_in_lists(values, prompt, columns):
         messages, texts = compared(turns[0], turns[1], CONVERSATIONS)
     else:
-        asked, rest = _text_of_prompt(values[prompt])
+        asked, rest = values[prompt], {}
+        if isinstance(asked, dict):
+            word = next((name for name in WORDS if name in asked), "")
+            asked, rest = asked.get(word, asked), {key: item for key, item in asked.items() if key != word}
         messages = answered_messages(asked, prompt)
         texts = (storable_text(values[columns[0]], columns[0]), storable_text(values[columns[1]], columns[1]))
         values = {**values, prompt: rest or None}
     return _row(values, rules, messages=messages, texts=texts, read={*columns, *({prompt} if turns else ())})
-
-
-def _text_of_prompt(value: Any) -> tuple[Any, dict[str, Any]]:
-    """Returns the prompt, and what else there is in one that is an object."""
-    if not isinstance(value, dict):
-        return value, {}
-    word = next((name for name in WORDS if name in value), "")
-    return value.get(word, value), {key: item for key, item in value.items() if key != word}
-
-
-def is_arena(values: Mapping[str, Any]) -> bool:
-    return all(name in values for name in CONVERSATIONS)
 
 
 def arena_row(values: dict[str, Any], rules: Rules) -> TaskRow:
@@ -255,8 +236,9 @@ def _vote(values: Mapping[str, Any], models: tuple[str, str]) -> tuple[int | Non
     label = values.get("label")
     if isinstance(label, str) and (match := _BETTER.fullmatch(label)) and match["first"] != match["second"]:
         return _SIGNS[match["sign"][0]][match["first"] in "B2"], ("label",)
-    if (score := _opposite(*map(values.get, SCORES))) is not None:
-        # The scores say how much better, too, and stay with the task.
+    score, other = map(values.get, SCORES)
+    if type(score) in (int, float) and isinstance(other, int | float) and score == -other:
+        # Each is the other's opposite. They say how much better, too, and stay with the task.
         return FIRST if score > 0 else SECOND if score < 0 else TIE, SCORES
     winner = values.get("winner")
     if winner in (None, ""):
@@ -269,13 +251,6 @@ def _vote(values: Mapping[str, Any], models: tuple[str, str]) -> tuple[int | Non
     return WINNERS[str(winner).lower()], ("winner",)
 
 
-def _opposite(first: Any, second: Any) -> float | None:
-    """Returns the first of two scores that people gave to a pair, which are each other's opposite."""
-    if isinstance(first, bool) or not isinstance(first, int | float) or not isinstance(second, int | float):
-        return None
-    return first if first == -second else None
-
-
 def _turns_in_lists(values: Mapping[str, Any], prompt: str, columns: tuple[str, str]) -> list[list[Message]]:
     """Returns both conversations where prompt and responses are lists of texts, one for each turn."""
     lists = [_texts(values[name]) for name in (prompt, *columns)]
@@ -283,13 +258,14 @@ def _turns_in_lists(values: Mapping[str, Any], prompt: str, columns: tuple[str, 
         return []
     asked, *answers = lists
     check_messages(2 * len(asked))
-    turns = [
-        [turn for pair in zip(asked, texts, strict=True) for turn in zip(("user", "assistant"), pair, strict=True)]
-        for texts in answers
-    ]
+    roles = ("user", "assistant")
     return [
-        [{"role": role, "content": storable_text(text, prompt)} for role, text in conversation]
-        for conversation in turns
+        [
+            {"role": role, "content": storable_text(text, prompt)}
+            for pair in zip(asked, texts, strict=True)
+            for role, text in zip(roles, pair, strict=True)
+        ]
+        for texts in answers
     ]
 
 

@@ -26,10 +26,6 @@ _NUMBERS = ("segment", "start", "end")
 READ = {"task", "response", "annotator", "text", "scores", *_NUMBERS}
 
 
-def is_segment(values: Mapping[str, Any]) -> bool:
-    return values.keys() >= {"task", "response", *_NUMBERS}
-
-
 def segment_row(values: dict[str, Any], rules: Rules) -> TaskRow:
     """Reads a row of the layout *segments*, in which scores count from 0. Raises BadRow."""
     if not rules.aspects:

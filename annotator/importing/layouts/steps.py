@@ -27,10 +27,16 @@ from annotator.segmenting import (
     from_starts,
     partition,
     partition_by_texts,
+    past_space,
 )
 
 VERDICTS = frozenset({-1, 0, 1})
 """Verdicts on a step of PRM800K (arXiv 2305.20050). TRL's stepwise supervision says true or false."""
+PROMPTS = ("prompt", "problem", "question")
+VERDICT_COLUMNS = ("labels", "ratings")
+STEP_CELLS = ("completions", "steps", "label", *VERDICT_COLUMNS)
+KINDS = ("irrelevant", "redundant", "incoherent", "wrong_grounding", "unverifiable")
+"""The kinds of error that FineGrainedRLHF's spans mark, as keys of aspects: no span of a kind means no such error."""
 
 
 def segments_of(value: Any, text: str, name: str) -> tuple[Range, ...]:
@@ -42,13 +48,15 @@ def segments_of(value: Any, text: str, name: str) -> tuple[Range, ...]:
     try:
         if all(isinstance(item, str) for item in value):
             return partition_by_texts(text, value)
-        return partition(text, [_pair(item) for item in value])
+        return partition(
+            text,
+            [
+                [item["start"], item["end"]] if isinstance(item, dict) and {"start", "end"} <= item.keys() else item
+                for item in value
+            ],
+        )
     except NotAPartition as wrong:
         raise BadRow(f"{name}: {wrong}", name) from wrong
-
-
-def _pair(item: Any) -> Any:
-    return [item["start"], item["end"]] if isinstance(item, dict) and {"start", "end"} <= item.keys() else item
 
 
 def lists_of_levels(values: Mapping[str, Any], rules: Rules, count: int) -> SegmentLabel | None:
@@ -68,13 +76,8 @@ def lists_of_levels(values: Mapping[str, Any], rules: Rules, count: int) -> Segm
     return SegmentLabel(tuple(lists), tuple(zip(*(map(whole, given) for given in lists.values()), strict=True)))
 
 
-def aspect_key(name: str) -> str:
-    """Returns the key by which a rubric may know an aspect with this name, such as `wrong_grounding`."""
-    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
-
-
-def marked(
-    text: str, spans: Sequence[Mapping[str, Any]], kinds: Sequence[str], rules: Rules
+def _marked(
+    text: str, spans: Sequence[Mapping[str, Any]], rules: Rules
 ) -> tuple[tuple[Range, ...], SegmentLabel | None]:
     """Returns the segments of a text with marked errors, and what the marks say of those aspects that are such kinds.
 
@@ -82,17 +85,22 @@ def marked(
     the mark's kind, any other one the highest. Raises BadRow.
     """
     ranges = [_span(span, text, number) for number, span in enumerate(spans)]
-    bounds = sorted({_past_space(text, bound) for span in ranges for bound in span} - {0, len(text)})
+    bounds = sorted({past_space(text, bound) for span in ranges for bound in span} - {0, len(text)})
     segments = finest_common_cut([cut(text, Unit.SENTENCE), from_starts(text, bounds)])
-    aspects = tuple(kind for kind in kinds if kind in rules.aspects)
+    aspects = tuple(kind for kind in KINDS if kind in rules.aspects)
     if not aspects:
         return segments, None
-    of_kind = {kind: [r for r, span in zip(ranges, spans, strict=True) if _kind(span) == kind] for kind in aspects}
-    levels = tuple(
-        tuple(0 if _covered(text, segment, of_kind[kind]) else rules.aspects[kind] - 1 for kind in aspects)
-        for segment in segments
-    )
-    return segments, SegmentLabel(aspects, levels)
+    # The key by which a rubric knows a kind, such as `wrong_grounding`.
+    kinds = [
+        re.sub(r"[^a-z0-9]+", "_", str(span.get("aspect") or span.get("category") or "").lower()) for span in spans
+    ]
+    marks = [(kind.strip("_"), span) for kind, span in zip(kinds, ranges, strict=True)]
+    levels = []
+    for start, end in segments:
+        end = start + len(text[start:end].rstrip())
+        covering = {kind for kind, span in marks if span.start <= start and end <= span.end}
+        levels.append(tuple(0 if kind in covering else rules.aspects[kind] - 1 for kind in aspects))
+    return segments, SegmentLabel(aspects, tuple(levels))
 
 
 def _span(span: Any, text: str, number: int) -> Range:
@@ -103,22 +111,6 @@ def _span(span: Any, text: str, number: int) -> Range:
     if type(start) is not int or type(end) is not int or not 0 <= start < end <= len(text):
         raise BadRow(f"{name} is {shown(span)}: it must lie within the {len(text)} characters of the response", name)
     return Range(start, end)
-
-
-def _kind(span: Mapping[str, Any]) -> str:
-    return aspect_key(str(span.get("aspect") or span.get("category") or ""))
-
-
-def _past_space(text: str, at: int) -> int:
-    """Returns the end of the white space at a position: it belongs to the segment before."""
-    while at < len(text) and text[at].isspace():
-        at += 1
-    return at
-
-
-def _covered(text: str, segment: Range, ranges: Sequence[Range]) -> bool:
-    end = segment.start + len(segment.of(text).rstrip())
-    return any(one.start <= segment.start and end <= one.end for one in ranges)
 
 
 def joined_steps(steps: Sequence[Any], name: str) -> tuple[str, tuple[Range, ...]]:
@@ -140,18 +132,15 @@ def steps_label(verdicts: Sequence[Any], rules: Rules, name: str, *, count: int)
     if not rules.deciding_aspect or all(verdict is None for verdict in verdicts):
         return None
     highest = rules.aspects[rules.deciding_aspect] - 1
-    scores = [None if verdict is None else _level(verdict, highest) for verdict in verdicts]
-    return SegmentLabel((rules.deciding_aspect,), tuple((score,) for score in scores))
-
-
-def _level(verdict: Any, highest: int) -> int:
     # Of an even number of levels, the upper one of the two in the middle: a neutral step is none that went wrong.
-    return (0, -(-highest // 2), highest)[2 * verdict if isinstance(verdict, bool) else verdict + 1]
-
-
-PROMPTS = ("prompt", "problem", "question")
-VERDICT_COLUMNS = ("labels", "ratings")
-STEP_CELLS = ("completions", "steps", "label", *VERDICT_COLUMNS)
+    levels = (0, -(-highest // 2), highest)
+    places = [
+        verdict if verdict is None else 2 * verdict if isinstance(verdict, bool) else verdict + 1
+        for verdict in verdicts
+    ]
+    return SegmentLabel(
+        (rules.deciding_aspect,), tuple((place if place is None else levels[place],) for place in places)
+    )
 
 
 def is_stepwise(values: Mapping[str, Any]) -> bool:
@@ -243,14 +232,6 @@ def _row(
     )
 
 
-KINDS = ("irrelevant", "redundant", "incoherent", "wrong_grounding", "unverifiable")
-"""The kinds of error that FineGrainedRLHF's spans mark, as keys of aspects: no span of a kind means no such error."""
-
-
-def has_spans(values: Mapping[str, Any]) -> bool:
-    return "spans" in values and "response" in values
-
-
 def spans_row(values: dict[str, Any], rules: Rules) -> TaskRow:
     """Reads a task whose first response has the spans, kept as its metadata; `alternatives` follow.
 
@@ -266,7 +247,7 @@ def spans_row(values: dict[str, Any], rules: Rules) -> TaskRow:
     if rules.aspects:
         if not isinstance(values["spans"], list):
             raise BadRow("spans must be a list of objects with aspect, start and end", "spans")
-        segments, label = marked(text, values["spans"], KINDS, rules)
+        segments, label = _marked(text, values["spans"], rules)
         first = ResponseRow(text, metadata=metadata, segments=segments, segment_label=label)
     others = [ResponseRow(storable_text(text, f"alternatives[{n}]")) for n, text in enumerate(alternatives)]
     return TaskRow(

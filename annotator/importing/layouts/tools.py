@@ -21,6 +21,7 @@ from annotator.importing.field_checks import (
     seconds_of,
     shown,
     storable_text,
+    whole_of_cell,
     with_metadata,
 )
 from annotator.importing.mappings import guessed
@@ -55,20 +56,19 @@ def texts_of(fields: Mapping[str, Any], name: str) -> Texts:
     if not asked or not answers:
         raise BadRow(f"{name} needs a prompt and a response: call them prompt and response_1, response_2, ...", name)
     check_responses(len(answers))
+    models = [fields.get(answer["model"]) if answer["model"] else "" for answer in answers]
     responses = tuple(
-        ResponseRow(storable_text(fields[answer["text"]], f"{name}.{answer['text']}"), model=_model(fields, answer))
-        for answer in answers
+        ResponseRow(
+            storable_text(fields[answer["text"]], f"{name}.{answer['text']}"),
+            model=model if isinstance(model, str) and len(model) <= 200 else "",
+        )
+        for answer, model in zip(answers, models, strict=True)
     )
     names = tuple(answer["text"] for answer in answers)
     read = {asked, *names, *(answer["model"] for answer in answers)}
     messages = answered_messages(fields[asked], f"{name}.{asked}")
     messages = shown_with(messages, companions)
     return Texts(messages, responses, names, {key: value for key, value in fields.items() if key not in read})
-
-
-def _model(fields: Mapping[str, Any], answer: Mapping[str, str]) -> str:
-    model = fields.get(answer["model"]) if answer["model"] else ""
-    return model if isinstance(model, str) and len(model) <= 200 else ""
 
 
 @dataclass(frozen=True)
@@ -89,13 +89,14 @@ def annotation_of(
     """
     ratings: dict[int, dict[str, int]] = {}
     preference, justification, rest = None, "", []
+    strengths = {*PREFERENCES} - ({TIE} if not rules.ties else set())
     for answer in (_renamed(answer, rules.questions) for answer in answers):
         asked = _asked(answer, names, rules.attributes)
         if asked:
             attribute, position = asked
             ratings.setdefault(position, {})[attribute] = _level(answer, rules.attributes[attribute], where)
-        elif answer.question == PREFERENCE and (strength := _strength(answer.value, rules)) is not None:
-            preference = strength
+        elif answer.question == PREFERENCE and _preference(answer.value) in strengths:
+            preference = _preference(answer.value)
         elif answer.question in REASONS and isinstance(answer.value, str):
             justification = storable_text(answer.value, f"{where}.{answer.question}") if answer.value.strip() else ""
         else:
@@ -108,6 +109,11 @@ def annotation_of(
     if preference is not None and len(names) != 2:
         raise BadRow(f"{where} has a preference, which is for tasks of two responses")
     return GivenAnnotation(rater, ratings, preference, justification), rest
+
+
+def _preference(value: Any) -> int | None:
+    strength = _STRENGTHS.get(value.strip().lower()) if isinstance(value, str) else value
+    return strength if type(strength) is int else None
 
 
 def unnumbered(question: str) -> str:
@@ -141,21 +147,10 @@ def _asked(answer: Answer, names: Sequence[str], attributes: Mapping[str, int]) 
 
 
 def _level(answer: Answer, levels: int, where: str) -> int:
-    value = answer.value
-    if isinstance(value, str) and value.strip().isdecimal():
-        value = int(value.strip()[:3])
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
+    value = whole_of_cell(answer.value)
     if type(value) is not int or not 1 <= value <= levels:
         raise BadRow(f"{where}.{answer.question} is {shown(answer.value)}: its levels go from 1 to {levels}")
     return value - 1
-
-
-def _strength(value: Any, rules: Rules) -> int | None:
-    strength = _STRENGTHS.get(value.strip().lower()) if isinstance(value, str) else value
-    if type(strength) is not int or strength not in PREFERENCES or (strength == TIE and not rules.ties):
-        return None
-    return strength
 
 
 @dataclass(frozen=True)
@@ -214,10 +209,6 @@ AGENT = "rewardloop"
 SUBMITTED = ("submitted", None)
 """States of answers that count; drafts and what somebody discarded do not."""
 READ_OF_ARGILLA = {"id", "fields", "responses", "suggestions", "metadata", "vectors", "status"}
-
-
-def is_argilla(values: Mapping[str, Any]) -> bool:
-    return isinstance(values.get("fields"), dict)
 
 
 def argilla_row(values: dict[str, Any], rules: Rules) -> TaskRow:
@@ -284,18 +275,15 @@ def _suggestions(given: Any) -> tuple[list[Answer], list[dict[str, Any]]]:
     if isinstance(given, dict):
         given = [{"question_name": question, **_object(value)} for question, value in given.items()]
     listed = [_object(value) for value in given]
-    ours = [Answer(str(value.get("question_name", "")), value.get("value")) for value in listed if _is_ours(value)]
-    return ours, [value for value in listed if not _is_ours(value)]
+    ours = [value for value in listed if value.get("agent") == AGENT]
+    answers = [Answer(str(value.get("question_name", "")), value.get("value")) for value in ours]
+    return answers, [value for value in listed if value.get("agent") != AGENT]
 
 
 def _object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadRow(f"suggestions holds {shown(value)}: it must be an object with a value", "suggestions")
     return value
-
-
-def _is_ours(value: Mapping[str, Any]) -> bool:
-    return value.get("agent") == AGENT
 
 
 def _with_labels(texts: Texts, ours: list[Answer], rules: Rules) -> tuple[Texts, int | None]:
@@ -359,7 +347,10 @@ def _annotations(values: Mapping[str, Any]) -> list[Any]:
 
 def _answers(annotation: Mapping[str, Any], where: str) -> tuple[str, list[Answer], list[dict[str, Any]]]:
     """Returns who annotated, the answers, and the results that are no answers to questions."""
-    rater, answers, others = _person(annotation.get("completed_by")), [], []
+    person, answers, others = annotation.get("completed_by"), [], []
+    if isinstance(person, dict):  # an object with an address or a number, or just the number
+        person = person.get("email") or person.get("id")
+    rater = "" if person is None else str(person)
     for result in annotation.get("result", []):
         if not isinstance(result, dict) or not isinstance(result.get("value", {}), dict):
             raise BadRow(f"{where}.result holds {shown(result)}: it must be an object with a value", where)
@@ -386,10 +377,3 @@ def _value(result: Mapping[str, Any]) -> Any:
     if isinstance(listed, list):
         return listed[0] if len(listed) == 1 else None
     return listed
-
-
-def _person(value: Any) -> str:
-    """Returns who completed an annotation: a number, or an object with an address or a number."""
-    if isinstance(value, dict):
-        value = value.get("email") or value.get("id")
-    return "" if value is None else str(value)

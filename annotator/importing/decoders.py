@@ -79,9 +79,13 @@ def decoded_file_lines(file: BinaryIO) -> Iterator[io.BufferedReader]:
         )
         try:
             assert process.stdout is not None
-            seconds = _limit_time(process.pid, file)
+            seconds = SECONDS + os.fstat(file.fileno()).st_size // BYTES_A_SECOND
+            if sys.platform == "linux":
+                resource.prlimit(process.pid, resource.RLIMIT_CPU, (seconds, seconds + 1))
             with process.stdout:
-                if not _comes(process.stdout.fileno()):
+                waiting = select.poll()
+                waiting.register(process.stdout.fileno(), select.POLLIN)
+                if not waiting.poll(FIRST_ROW_SECONDS * 1_000):
                     raise Undecodable(f"its first row took longer than {FIRST_ROW_SECONDS} seconds: {_OTHERWISE}")
                 yield cast(io.BufferedReader, process.stdout)
             if process.wait():
@@ -91,21 +95,6 @@ def decoded_file_lines(file: BinaryIO) -> Iterator[io.BufferedReader]:
             # Whoever reads the rows may stop early; the decoder would wait for ever to write the next one.
             process.kill()
             process.wait()
-
-
-def _limit_time(process: int, file: BinaryIO) -> int:
-    """Ends the process after so many seconds of work; returns how many."""
-    seconds = SECONDS + os.fstat(file.fileno()).st_size // BYTES_A_SECOND
-    if sys.platform == "linux":
-        resource.prlimit(process, resource.RLIMIT_CPU, (seconds, seconds + 1))
-    return seconds
-
-
-def _comes(descriptor: int) -> bool:
-    """Waits until there is something to read, or the end; returns False if neither comes in time."""
-    waiting = select.poll()
-    waiting.register(descriptor, select.POLLIN)
-    return bool(waiting.poll(FIRST_ROW_SECONDS * 1_000))
 
 
 def _reason(status: int, message: bytes, seconds: int) -> str:

@@ -147,7 +147,10 @@ def shown(value: Any) -> str:
     return text if len(text) <= 40 else text[:40] + "..."
 
 
-def checked_metadata(value: Any, name: str) -> dict[str, Any]:
+def metadata_of(value: Any, name: str = "metadata") -> dict[str, Any]:
+    """Returns metadata, or the fields that no layout reads, as they can be stored. Raises BadRow."""
+    if value == {}:
+        return {}
     if not isinstance(value, dict):
         raise BadRow(f"{name} is {shown(value)}: it must be an object", name)
     return value if _is_json(value, name) else _with_null(value)
@@ -176,11 +179,6 @@ def seconds_of(value: Any) -> float | None:
     return float(value) if 0 <= value <= LONGEST_ACTIVE_SECONDS else None
 
 
-def metadata_of(rest: dict[str, Any]) -> dict[str, Any]:
-    """Returns the fields that no layout reads, as they can be stored. Raises BadRow."""
-    return checked_metadata(rest, "metadata") if rest else {}
-
-
 def from_json_cells(values: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """Reads the lists and objects that a table holds as JSON text in the cells of these columns."""
     read = dict(values)
@@ -196,7 +194,7 @@ def with_metadata(extra: dict[str, Any], values: dict[str, Any], name: str) -> d
     if not extra and "metadata" not in values:
         return {}
     given = values.get("metadata", {})
-    return checked_metadata({**extra, **given} if isinstance(given, dict) else given, name)
+    return metadata_of({**extra, **given} if isinstance(given, dict) else given, name)
 
 
 def _is_json(value: dict[str, Any], name: str) -> bool:

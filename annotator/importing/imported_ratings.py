@@ -327,8 +327,8 @@ def _count_work(project: Project, entries: Sequence[_RaterEntry], raters: Mappin
         Tally.objects.filter(annotator=rater, project=project).update(done=F("done") + done[rater])
 
 
-def write_experts(placed: Sequence[Placed]) -> list[tuple[int, str]]:
-    """Makes new tasks gold; returns the lines and errors of rows that contradict the stored gold."""
+def write_experts(placed: Sequence[Placed]) -> list[Rejected]:
+    """Makes new tasks gold; returns the rows that contradict the stored gold."""
     gold_rows = [placed_row for placed_row in placed if placed_row.row.gold]
     _make([placed_row for placed_row in gold_rows if placed_row.is_new])
     known = [placed_row for placed_row in gold_rows if not placed_row.is_new]
@@ -336,7 +336,8 @@ def write_experts(placed: Sequence[Placed]) -> list[tuple[int, str]]:
     # Most imports have no gold tasks, and then need no query.
     stored = {gold.task_id: gold for gold in golds.prefetch_related("ratings__response")} if known else {}
     wrong = "the task already exists with another gold: change that in the admin, or give the row another id"
-    return [(placed_row.row.line, wrong) for placed_row in known if not _same(stored.get(placed_row.task), placed_row)]
+    contradicting = [one for one in known if not _same(stored.get(one.task), one)]
+    return [Rejected(placed_row.row.line, wrong) for placed_row in contradicting]
 
 
 def _make(placed: Sequence[Placed]) -> None:

@@ -138,8 +138,12 @@ def read_mapping(value: Any) -> ColumnMapping:
     fitting_only = value.get("fitting_only", False)
     if not isinstance(fitting_only, bool):
         raise BadMapping(_("fitting_only: Write true or false, not %(given)s.") % {"given": shown(fitting_only)})
+    given = value.get("questions", {})
+    if not isinstance(given, dict) or len(given) > MOST_COLUMNS:
+        raise BadMapping(_('questions: Write an object like {"quality": "helpfulness"}.'))
+    questions = {_name(question, "questions"): _name(meant, "questions") for question, meant in given.items()}
     of_tools: dict[str, Any] = {
-        "questions": _questions(value.get("questions", {})),
+        "questions": {name: meant for name, meant in questions.items() if meant},
         "fitting_only": fitting_only,
         "rated_by": _name(value.get("rated_by", ""), "rated_by").strip(),
     }
@@ -163,7 +167,10 @@ def read_mapping(value: Any) -> ColumnMapping:
     if type(lowest) is not int or not 0 <= lowest <= 1:
         raise BadMapping(_("lowest: Write 0 or 1, which the lowest level of a score is."))
     texts: dict[str, Any] = {name: _name(value.get(name, ""), name) for name in _TEXTS}
-    texts["prompt_text"] = _prompt_text(value.get("prompt_text", ""))
+    try:
+        texts["prompt_text"] = (text := value.get("prompt_text", "")) and storable_text(text, "prompt_text")
+    except BadRow as bad:
+        raise BadMapping(f"{bad}.") from bad
     if sum(bool(texts[name]) for name in ("prompt", "messages", "prompt_text")) != 1:
         raise BadMapping(
             _("Choose a column for the prompt, or one for the messages, or write one prompt for all rows.")
@@ -171,25 +178,9 @@ def read_mapping(value: Any) -> ColumnMapping:
     return ColumnMapping(responses=responses, rest=rest, fewer=fewer, votes=votes, lowest=lowest, **texts, **of_tools)
 
 
-def _questions(value: Any) -> dict[str, str]:
-    if not isinstance(value, dict) or len(value) > MOST_COLUMNS:
-        raise BadMapping(_('questions: Write an object like {"quality": "helpfulness"}.'))
-    names = {_name(question, "questions"): _name(name, "questions") for question, name in value.items()}
-    return {question: name for question, name in names.items() if name}
-
-
 def fitting_only(mapping: ColumnMapping | None) -> ColumnMapping:
     """Returns the mapping that leaves out ratings that do not fit, and otherwise says the same."""
     return replace(mapping or ColumnMapping(), fitting_only=True)
-
-
-def _prompt_text(value: Any) -> str:
-    if value == "":
-        return ""
-    try:
-        return storable_text(value, "prompt_text")
-    except BadRow as bad:
-        raise BadMapping(f"{bad}.") from bad
 
 
 def mapping_of_text(text: str | bytes) -> ColumnMapping:
@@ -268,20 +259,16 @@ _ANSWERS = re.compile(rf"{_ANSWER}|.*[\W_]{_ANSWER}(?:[\W_]?(?:\d+|[a-z]))?$", r
 _MODELS = re.compile(rf"models?(?!.*[\W_]{_ANSWER})|systems?[\W_]+(?:\d+|[a-z])$", re.IGNORECASE)
 
 
-def _asking(columns: Sequence[str], answers: Sequence[str]) -> str:
-    """Returns the first column whose last word is that of a prompt, such as User question; else an empty text."""
-    others = (name for name in columns if name not in answers)
-    return next((name for name in others if re.split(r"[\W_]+", name.lower())[-1] in _PROMPTS), "")
-
-
 def guessed(columns: Sequence[str]) -> dict[str, Any]:
     """Returns the mapping that the names of the columns suggest, as JSON; what they do not suggest is empty."""
     by_name = {name.lower(): name for name in reversed(columns)}
     models = [name for name in columns if _MODELS.match(name)]
     answers = [name for name in columns if _ANSWERS.match(name) and name not in models][:MOST_RESPONSES]
     of_answers = models if len(models) == len(answers) else []
+    others = (name for name in columns if name not in answers)
+    asking = next((name for name in others if re.split(r"[\W_]+", name.lower())[-1] in _PROMPTS), "")  # User question
     return {
-        "prompt": next((by_name[name] for name in _PROMPTS if name in by_name), _asking(columns, answers)),
+        "prompt": next((by_name[name] for name in _PROMPTS if name in by_name), asking),
         "messages": "",
         "responses": [
             {"text": name, "model": of_answers[number] if of_answers else ""} for number, name in enumerate(answers)

@@ -36,6 +36,7 @@ LANGUAGES = (
     "Write a code such as de, or the English name."
 )
 SHOWN = "Shown as part of the prompt: %s."
+OTHER_METADATA = "The task is there already with other metadata. It keeps its own, and that of this row is not stored."
 OTHERS = "Kept as metadata, which annotators do not see: %s."
 _JUDGING = frozenset(
     {"vote", "votes", "winner", "winners", "preference", "preferences", "preferred", "better", "best"}
@@ -67,6 +68,7 @@ def told(row: TaskRow, raw: RawRow, layout: str, companions: Companions) -> Task
         line=raw.line,
         size=raw.size,
         messages=shown_with(row.messages, companions) if companions.columns else row.messages,
+        responses=tuple(replace(one, line=raw.line) for one in row.responses) if row.pairs_up else row.responses,
         metadata=metadata,
         language="" if words else row.language,
         unknown_language=words,
@@ -87,14 +89,11 @@ def _kept(metadata: Mapping[str, Any], place: str, read: Collection[str] = ()) -
             continue
         is_text = isinstance(value, str)
         is_short = name not in read and (not is_text or len(value) <= SHORT)
-        yield Kept(f"{place}{name}", len(value) if is_text else 0, judges=is_short and _judges(name))
-
-
-def _judges(column: str) -> bool:
-    """Returns whether the name of a column is that of votes, ranks or scores, or of one of several people."""
-    words = re.findall(r"[a-z]+|[0-9]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", column).lower())
-    numbered = any(_PEOPLE.fullmatch(word) and after.isdigit() for word, after in pairwise(words))
-    return numbered or not _JUDGING.isdisjoint(words)
+        # Whether its name is that of votes, ranks or scores, or of one of several people.
+        words = re.findall(r"[a-z]+|[0-9]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()) if is_short else []
+        numbered = any(_PEOPLE.fullmatch(word) and after.isdigit() for word, after in pairwise(words))
+        judges = numbered or not _JUDGING.isdisjoint(words)
+        yield Kept(f"{place}{name}", len(value) if is_text else 0, judges=judges)
 
 
 @dataclass
@@ -175,15 +174,12 @@ class Notes:
         others = {name: seen for name, seen in self.kept.items() if name not in judging and name not in long}
         parts = ((judging, JUDGING), (long, TOO_LONG), (self.shown, SHOWN), (others, OTHERS))
         of_columns = [_note(part, text % ", ".join(part)) for part, text in parts if part]
-        of_texts = [_note({text: seen}, text) for text, seen in self.texts.items()]
-        return of_texts + self._of_languages() + of_columns
-
-    def _of_languages(self) -> list[Note]:
-        if not (seen := self.languages.values()):
-            return []
-        # A task has one language, so the tasks of several add up.
-        rows = sum(one.rows for one in seen)
-        return [Note(min(one.line for one in seen), rows, LANGUAGES % ", ".join(self.languages))]
+        notes = [_note({text: seen}, text) for text, seen in self.texts.items()]
+        if seen := self.languages.values():
+            # A task has one language, so the tasks of several add up.
+            rows = sum(one.rows for one in seen)
+            notes.append(Note(min(one.line for one in seen), rows, LANGUAGES % ", ".join(self.languages)))
+        return notes + of_columns
 
 
 def _add(part: dict[str, _Seen], name: str, seen: _Seen, most: int) -> None:
@@ -197,9 +193,6 @@ def _note(part: Mapping[str, _Seen], text: str) -> Note:
     return Note(min(seen.line for seen in part.values()), max(seen.rows for seen in part.values()), text)
 
 
-OTHER_METADATA = "The task is there already with other metadata. It keeps its own, and that of this row is not stored."
-
-
 def notes_of(new: Mapping[str, TaskRow], known: Sequence[tuple[str, TaskRow]], stored: Mapping[str, int]) -> Notes:
     """Returns what is said of new and known rows, by the names of their tasks. `stored` are the ids of known tasks.
 
@@ -208,27 +201,13 @@ def notes_of(new: Mapping[str, TaskRow], known: Sequence[tuple[str, TaskRow]], s
     noted = Notes()
     for row in (*new.values(), *(row for _, row in known)):
         noted.add(row)
-    for row in _of_other_metadata(new, known, stored):
-        noted.add_text(OTHER_METADATA, row.line)
-    return noted
-
-
-def _of_other_metadata(
-    new: Mapping[str, TaskRow], known: Sequence[tuple[str, TaskRow]], stored: Mapping[str, int]
-) -> list[TaskRow]:
     given = [(name, row) for name, row in known if row.metadata]
     ids = [stored[name] for name, _ in given if name in stored]
     there = dict(Task.objects.filter(pk__in=ids).values_list("pk", "metadata")) if ids else {}
-    return [
-        row
-        for name, row in given
-        if _differs(row.metadata, there.get(stored[name]) if name in stored else new[name].metadata)
-    ]
-
-
-def _differs(given: Mapping[str, Any], there: Mapping[str, Any] | None) -> bool:
-    # Earlier versions kept the language as `lang`, too, which a mapping had read from another column.
-    return given != {key: value for key, value in (there or {}).items() if key != "lang" or key in given}
+    for name, row in given:
+        if row.metadata != (there.get(stored[name]) if name in stored else new[name].metadata):
+            noted.add_text(OTHER_METADATA, row.line)
+    return noted
 
 
 class TakenBack(Refusal):
@@ -271,14 +250,9 @@ class ImportResult:
         # All refusals are counted, few are kept: a file of nothing but bad rows must not fill the memory.
         room = settings.IMPORT_ERRORS_REPORTED - len(self.rejected)
         self.rejected += sorted(rows, key=lambda row: row.line)[: max(room, 0)]
-        of_ratings = ratings_among(rows)
+        of_ratings = sum(row.of_rating for row in rows)
         self.ratings_left_out += of_ratings
         self.rejected_total += len(rows) - of_ratings
-
-
-def ratings_among(refused: Sequence[Rejected]) -> int:
-    """Returns how many of these are ratings whose rows went in."""
-    return sum(row.of_rating for row in refused)
 
 
 @dataclass(frozen=True)
@@ -299,7 +273,7 @@ class Batch:
 
     @property
     def left_out(self) -> int:
-        return ratings_among(self.refused)
+        return sum(row.of_rating for row in self.refused)
 
     @property
     def rejected(self) -> int:

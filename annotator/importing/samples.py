@@ -6,12 +6,12 @@ The rows lie beside the upload, so that a page shows them under one mapping afte
 import gzip
 import io
 import json
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, cast
 
 from django.utils.translation import gettext_noop
 
@@ -91,17 +91,13 @@ def preview(project: Project, sample: Sample, mapping: ColumnMapping | None, *, 
         if isinstance(row, Rejected):
             refused.append(row)
         else:
-            tasks.append(_shortened(row))
+            messages = [{**message, "content": _short(message["content"])} for message in row.messages[-TURNS_SHOWN:]]
+            responses = tuple(replace(response, text=_short(response.text)) for response in row.responses)
+            tasks.append(replace(row, messages=messages, responses=responses))
             refused += [Rejected(row.line, LEFT_OUT + why, of_rating=True) for why in row.left_out]
         if len(tasks) == MOST_TASKS:
             break
     return Preview(tasks, refused)
-
-
-def _shortened(row: TaskRow) -> TaskRow:
-    messages = [{**message, "content": _short(message["content"])} for message in row.messages[-TURNS_SHOWN:]]
-    responses = tuple(replace(response, text=_short(response.text)) for response in row.responses)
-    return replace(row, messages=messages, responses=responses)
 
 
 def _short(text: str) -> str:
@@ -139,9 +135,12 @@ def take(path: Path) -> Sample:
     with path.open("rb") as file:
         if _is_zipped_table(file):
             return Sample([], READ_AS_A_WHOLE)
+        head = file.read(8)
+        file.seek(0)
+        read = read_decoded_file(head, file) if head.startswith(ENCODED) else read_rows(cast(BinaryIO, _Head(file)))
         rows: list[RawRow] = []
         weight = 0
-        with suppress(_EndOfHead), closing(_rows(file)) as found:
+        with suppress(_EndOfHead), closing(read) as found:
             for row in islice(found, MOST_ROWS):
                 rows.append(row)
                 weight += row.size
@@ -162,12 +161,6 @@ def _is_zipped_table(file: BinaryIO) -> bool:
         return False  # damaged: reading its rows says how
     finally:
         file.seek(0)
-
-
-def _rows(file: BinaryIO) -> Generator[RawRow]:
-    head = file.read(8)
-    file.seek(0)
-    yield from read_decoded_file(head, file) if head.startswith(ENCODED) else read_rows(_Head(file))  # type: ignore[arg-type]
 
 
 def keep(sample: Sample, path: Path) -> None:

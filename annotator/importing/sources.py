@@ -10,8 +10,8 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, suppress
 from typing import IO, Any, BinaryIO, cast
 
 from django.conf import settings
@@ -37,7 +37,7 @@ _LIST_AS_A_LINE = re.compile(rb"\[[^\n]*\][ \t\r]*\n\s*\{")
 _SPACE, _SPACE_AND_COMMAS = re.compile(r"[ \t\r\n]*"), re.compile(r"[ \t\r\n,]*")
 
 
-def read_rows(stream: IO[bytes] | Incoming) -> Iterator[RawRow]:
+def read_rows(stream: IO[bytes] | Incoming) -> Generator[RawRow]:
     """Detects the format from the first bytes and yields the rows in order. Damage further on becomes the last row.
 
     Raises:
@@ -233,12 +233,12 @@ class _JsonText:
 # Parquet, Arrow and Excel ----------------------------------------------------------------------------------
 
 
-def read_decoded_file(head: bytes, file: BinaryIO) -> Iterator[RawRow]:
+def read_decoded_file(head: bytes, file: BinaryIO) -> Generator[RawRow]:
     """Yields the rows of a file on the disk, without the copy that a stream needs. Raises UnreadableFile."""
     return _decoded_rows(head, decoded_file_lines(file))
 
 
-def _decoded_rows(head: bytes, opened: _Decoded) -> Iterator[RawRow]:
+def _decoded_rows(head: bytes, opened: _Decoded) -> Generator[RawRow]:
     number = 0
     try:
         with opened as decoded:
@@ -278,8 +278,10 @@ def goes_on_as_json_lines(head: bytes) -> bool:
         return any(line.startswith(b"{") for line in lines)
     quotes = first.count(b'"')
     for line in lines:
-        if not quotes % 2 and line.startswith(b"{") and _is_object(line):
-            return True
+        if not quotes % 2 and line.startswith(b"{"):
+            with suppress(ValueError, RecursionError):
+                json.loads(line)
+                return True
         quotes += line.count(b'"')
     return False
 
@@ -294,22 +296,9 @@ def _is_header(line: bytes) -> bool:
     return len(columns) > 1 and len(set(columns)) == len(columns)
 
 
-def _is_object(line: bytes) -> bool:
-    try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
 def looks_like_windows_1252(head: bytes) -> bool:
     """Returns whether there are bytes beyond ASCII, all of them letters and marks of Windows-1252, none of UTF-8."""
     beyond = re.findall(rb"[\x80-\xff]+(?=.)", head, re.DOTALL)  # the head may end within a character
-    return bool(beyond) and all(_MARKS.issuperset(run) and not _is_utf8(run) for run in beyond)
-
-
-def _is_utf8(run: bytes) -> bool:
-    try:
-        run.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    return bool(beyond) and all(
+        _MARKS.issuperset(run) and run.decode(errors="ignore").encode() != run for run in beyond
+    )

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -33,14 +33,6 @@ class _Stored:
     preference: int | None
 
 
-@dataclass
-class _Plan:
-    """The work of one batch: tasks to make, and rows about tasks that exist, each with the task's name."""
-
-    new: dict[str, TaskRow] = field(default_factory=dict)
-    known: list[tuple[str, TaskRow]] = field(default_factory=list)
-
-
 def store(
     project: Project,
     batch: Sequence[TaskRow | Rejected],
@@ -49,6 +41,7 @@ def store(
     now: datetime,
     import_row: Import | None,
 ) -> Batch:
+    """Writes the rows' tasks and answers in the caller's transaction. Raises TakenBack, and a Refusal of an archive."""
     refused = [row for row in batch if isinstance(row, Rejected)]
     rows = [row for row in batch if isinstance(row, TaskRow)]
     if not rows:
@@ -57,17 +50,31 @@ def store(
     locks.waiting_transaction_lock("import", project.pk)
     require_in_use(project)  # it may have been archived since the batch before
     stored = _stored_tasks(project, rows)
-    plan = _planned(rows, stored, refused)
-    unfit, ratings, has_answers = _write(project, plan, stored, now, import_row.pk if import_row else None)
-    refused += unfit
+    new, known = _planned(rows, stored, refused)
+    made = _write_tasks(project, new, now, import_row.pk if import_row else None)
+    if import_row is not None:
+        tasks = [placed_row.task for placed_row in made.values()]
+        ends = {"first": min(tasks, default=None), "last": max(tasks, default=None)}
+        if not _COUNT.run(created=len(new), existing=len(known), **ends, **{"import": import_row.pk}):
+            raise TakenBack
+    places = _places(known, stored, made)
+    answered = [placed_row for placed_row in (*made.values(), *places) if placed_row.row.has_answers()]
+    placed, unfit = with_responses(project, answered)
+    refused += unfit + write_labels(project, placed, now=now)
+    not_counted, ratings = write_annotations(project, placed, now=now)
+    refused += not_counted + write_experts(placed)
     refused += [Rejected(row.line, LEFT_OUT + why, of_rating=True) for row in rows for why in row.left_out]
+    without = {task.pk for task in stored.values() if task.preference is None}
+    given = {one.task: one.row.preference for one in places if one.row.preference is not None and one.task in without}
+    preferred = [Task(pk=pk, imported_preference=preference) for pk, preference in given.items()]
+    Task.objects.bulk_update(preferred, ["imported_preference"])
     if import_row is not None and not result.created and not result.existing:
         # Committed with the first tasks: if the process is killed it never writes `tasks.imported`, and this
         # entry is all that the audit log says about its tasks.
         audit.record("import.begun", subject_of(import_row), project=project, **{"import": import_row.pk})
     layouts = frozenset(row.layout for row in rows)
-    noted = notes_of(plan.new, plan.known, {name: task.pk for name, task in stored.items()})
-    return Batch(len(batch), len(plan.new), len(plan.known), refused, layouts, ratings, has_answers, noted)
+    noted = notes_of(new, known, {name: task.pk for name, task in stored.items()})
+    return Batch(len(batch), len(new), len(known), refused, layouts, ratings, bool(answered), noted)
 
 
 def subject_of(import_row: Import) -> str:
@@ -108,9 +115,15 @@ def _stored_tasks(project: Project, rows: Sequence[TaskRow]) -> dict[str, _Store
     return {name: _Stored(pk, digest, preference) for name, digest, pk, preference in [*by_content, *by_id]}
 
 
-def _planned(rows: Sequence[TaskRow], stored: Mapping[str, _Stored], refused: list[Rejected]) -> _Plan:
-    """Sorts the rows into new and known ones; adds those that repeat a known id with other content to `refused`."""
-    plan = _Plan()
+def _planned(
+    rows: Sequence[TaskRow], stored: Mapping[str, _Stored], refused: list[Rejected]
+) -> tuple[dict[str, TaskRow], list[tuple[str, TaskRow]]]:
+    """Returns the tasks to make, and the rows about tasks that exist, each with the task's name.
+
+    Those that repeat a known id with other content are added to `refused`.
+    """
+    new: dict[str, TaskRow] = {}
+    known: list[tuple[str, TaskRow]] = []
     contents = {name: task.content_hash for name, task in stored.items()}
     names = {digest: name for name, digest in contents.items()}
     for row in rows:
@@ -121,49 +134,28 @@ def _planned(rows: Sequence[TaskRow], stored: Mapping[str, _Stored], refused: li
         if row.refers and name not in contents:
             refused.append(Rejected(row.line, f"there is no task with the id {name!r}: import its texts first", "id"))
         elif row.refers:
-            plan.known.append((name, row))
+            known.append((name, row))
         elif name not in contents:
-            plan.new[name] = row
+            new[name] = row
             # A later row of this batch may repeat the task.
             contents[name] = row.content_hash
             names.setdefault(row.content_hash, name)
         elif contents[name] == row.content_hash:
-            plan.known.append((name, row))
+            known.append((name, row))
         else:
             refused.append(Rejected(row.line, f"a task with the id {name!r} exists with another text", "id"))
-    return plan
+    return new, known
 
 
-def _write(
-    project: Project, plan: _Plan, stored: Mapping[str, _Stored], now: datetime, import_id: int | None
-) -> tuple[list[Rejected], int, bool]:
-    """Writes the new tasks and answers.
-
-    Returns the rows that contradict stored ones, the number of ratings added, and whether any row had answers.
-    """
-    new = _write_tasks(project, plan, now, import_id)
-    if import_id is not None:
-        tasks = [placed_row.task for placed_row in new.values()]
-        ends = {"first": min(tasks, default=None), "last": max(tasks, default=None)}
-        if not _COUNT.run(created=len(plan.new), existing=len(plan.known), **ends, **{"import": import_id}):
-            raise TakenBack
-    known = _places(plan, {name: task.pk for name, task in stored.items()}, new)
-    answered = [placed_row for placed_row in (*new.values(), *known) if placed_row.row.has_answers()]
-    placed, unfit = with_responses(project, answered)
-    refused = unfit + write_labels(project, placed, now=now)
-    not_counted, ratings = write_annotations(project, placed, now=now)
-    refused += not_counted + [Rejected(line, error) for line, error in write_experts(placed)]
-    _add_preferences({task.pk for task in stored.values() if task.preference is None}, known)
-    return refused, ratings, bool(answered)
-
-
-def _write_tasks(project: Project, plan: _Plan, now: datetime, import_id: int | None) -> dict[str, Placed]:
+def _write_tasks(
+    project: Project, new: Mapping[str, TaskRow], now: datetime, import_id: int | None
+) -> dict[str, Placed]:
     # COPY returns no ids, and the responses have to name their tasks, so the ids are drawn beforehand.
-    tasks = iter(next_ids(Task, len(plan.new)))
-    responses = iter(next_ids(Response, sum(len(row.responses) for row in plan.new.values())))
+    tasks = iter(next_ids(Task, len(new)))
+    responses = iter(next_ids(Response, sum(len(row.responses) for row in new.values())))
     placed = {
         name: Placed(next(tasks), list(islice(responses, len(row.responses))), row, is_new=True)
-        for name, row in plan.new.items()
+        for name, row in new.items()
     }
     copy_rows(Task, _TASK_COLUMNS, _task_records(project, placed, now, import_id))
     copy_rows(Response, _RESPONSE_COLUMNS, _response_records(placed.values()))
@@ -222,27 +214,20 @@ def _json(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False)
 
 
-def _places(plan: _Plan, stored: Mapping[str, int], new: Mapping[str, Placed]) -> list[Placed]:
+def _places(
+    known: Sequence[tuple[str, TaskRow]], stored: Mapping[str, _Stored], made: Mapping[str, Placed]
+) -> list[Placed]:
     """Finds task and responses of the rows about known tasks, some of which this very batch may have made."""
-    tasks = {name: stored[name] for name, _ in plan.known if name in stored}
+    tasks = {name: stored[name].pk for name, _ in known if name in stored}
     responses: dict[int, list[int]] = {}
     # Rows without ratings, as when a file is imported again, need none of the responses.
-    rated = {tasks[name] for name, row in plan.known if name in tasks and row.has_ratings()}
+    rated = {tasks[name] for name, row in known if name in tasks and row.has_ratings()}
     rows = Response.objects.filter(task__in=rated).order_by("task", "position").values_list("task", "pk")
     for task, response in rows if rated else []:
         responses.setdefault(task, []).append(response)
     return [
         Placed(tasks[name], responses.get(tasks[name], []), row)
         if name in tasks
-        else Placed(new[name].task, new[name].responses, row)
-        for name, row in plan.known
+        else Placed(made[name].task, made[name].responses, row)
+        for name, row in known
     ]
-
-
-def _add_preferences(without: set[int], known: Sequence[Placed]) -> None:
-    """Adds the preferences of known rows to those stored tasks that are `without` one."""
-    preferences = {
-        placed_row.task: placed_row.row.preference for placed_row in known if placed_row.row.preference is not None
-    }
-    changed = [Task(pk=pk, imported_preference=preference) for pk, preference in preferences.items() if pk in without]
-    Task.objects.bulk_update(changed, ["imported_preference"])

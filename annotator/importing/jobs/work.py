@@ -9,7 +9,6 @@ import json
 import time
 from collections.abc import Callable
 from datetime import datetime
-from typing import IO, Any
 
 from django.conf import settings
 from django.db import transaction
@@ -124,9 +123,11 @@ def _import(job: ImportJob) -> None:
     # A file that goes on has the time of its beginning: ratings without a time of their own were all given at once.
     now = import_row.made_at if import_row else database_now()
     with file_of(job).open("rb") as file, few_garbage_collections():
+        incoming, sign = Incoming(file), _Sign(job)
+        incoming.attend = lambda: sign.give(bytes_read=incoming.size)
         write_batches(
             job.project,
-            _Followed(file, job),
+            incoming,
             _result_so_far(job),
             now=now,
             mapping=mapping,
@@ -192,18 +193,6 @@ class _Sign:
             jobs.write(self._job, heartbeat_at=database_now(), **fields)
 
 
-class _Followed(Incoming):
-    """The file as it is read, which tells the row how far it is."""
-
-    def __init__(self, stream: IO[bytes], job: ImportJob) -> None:
-        super().__init__(stream)
-        self._sign = _Sign(job)
-
-    def readinto(self, buffer: Any) -> int:
-        self._sign.give(bytes_read=self.size)
-        return super().readinto(buffer)
-
-
 class _Progress(Journal):
     """Writes what each batch came to, in the batch's own transaction: a kill loses both or neither."""
 
@@ -214,42 +203,33 @@ class _Progress(Journal):
     @transaction.atomic
     def note(self, batch: Batch) -> None:
         job = self._job
-        layouts = sorted({*job.layouts, *batch.layouts})
         notes = Notes.from_json(job.notes)
         notes.add_all(batch.noted)
+        done = {
+            "rows_done": job.rows_done + batch.rows,
+            "created": job.created + batch.created,
+            "existing": job.existing + batch.existing,
+            "rejected": job.rejected + batch.rejected,
+            "ratings_added": job.ratings_added + batch.ratings,
+            "ratings_left_out": job.ratings_left_out + batch.left_out,
+            "layouts": sorted({*job.layouts, *batch.layouts}),
+            "notes": notes.as_json(),
+            "has_answers": job.has_answers or batch.has_answers,
+        }
         # If the row is not ours any more, the error undoes the batch: the worker that has the job now writes it.
-        jobs.write(
-            job,
-            rows_done=F("rows_done") + batch.rows,
-            created=F("created") + batch.created,
-            existing=F("existing") + batch.existing,
-            rejected=F("rejected") + batch.rejected,
-            ratings_added=F("ratings_added") + batch.ratings,
-            ratings_left_out=F("ratings_left_out") + batch.left_out,
-            layouts=layouts,
-            notes=notes.as_json(),
-            has_answers=job.has_answers or batch.has_answers,
-            heartbeat_at=database_now(),
-        )
+        jobs.write(job, heartbeat_at=database_now(), **done)
         jobs.require_go_on()
-        self._keep_errors(batch)
-        if job.import_row_id:
-            Import.objects.filter(pk=job.import_row_id).update(rejected=F("rejected") + batch.rejected, layouts=layouts)
-        job.layouts, job.notes = layouts, notes.as_json()
-        job.has_answers |= batch.has_answers
-        job.rejected += batch.rejected
-        job.ratings_added += batch.ratings
-        job.ratings_left_out += batch.left_out
-        job.created += batch.created
-        job.existing += batch.existing
-
-    def _keep_errors(self, batch: Batch) -> None:
-        kept = self._job.rejected + self._job.ratings_left_out
+        kept = job.rejected + job.ratings_left_out
         room = max(settings.IMPORT_ERRORS_REPORTED - kept, 0)
         ImportJobError.objects.bulk_create(
-            ImportJobError(job=self._job, line=row.line, field=_storable(row.field)[:200], error=_storable(row.error))
+            ImportJobError(job=job, line=row.line, field=_storable(row.field)[:200], error=_storable(row.error))
             for row in sorted(batch.refused, key=lambda row: row.line)[:room]
         )
+        if job.import_row_id:
+            rows = Import.objects.filter(pk=job.import_row_id)
+            rows.update(rejected=F("rejected") + batch.rejected, layouts=done["layouts"])
+        for name, value in done.items():
+            setattr(job, name, value)
 
 
 def _storable(text: str) -> str:

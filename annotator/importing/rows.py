@@ -60,7 +60,7 @@ class SegmentLabel:
     cut: tuple[Range, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass  # not frozen, as millions of them are made: that would take twice the time
 class ResponseRow:
     """A response in a file. In the flat layouts, which have one response in each row, it has its own `line`.
 
@@ -141,7 +141,7 @@ class SegmentSheet:
     responses: Mapping[str, GivenSegments]
 
 
-@dataclass(frozen=True)
+@dataclass  # not frozen, as responses are not
 class TaskRow:
     """A task in a file. `line` is its first line, `size` the number of bytes that it takes in the file: the layout's
     name and these are filled in where the row has been read.

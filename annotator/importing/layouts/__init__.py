@@ -23,21 +23,22 @@ Cells = Callable[[Values, Rules], Values]
 
 @dataclass(frozen=True)
 class Layout:
-    """A layout by its name, the fields by which its rows are recognised, and what reads one.
+    """A layout by its name, how its rows are recognised, and what reads one.
 
-    A row must have all `fields`, or be recognised by what they hold. `cells` are the columns that hold JSON as text
-    in a table, or what reads the cells of a table. A row that `of_tool` has written is known for one even where it does
-    not fit.
+    `cells` are the columns that hold JSON as text in a table, or what reads the cells of a table. A row that `of_tool`
+    has written is known for one even where it does not fit.
     """
 
     name: str
-    fields: set[str] | Callable[[Mapping[str, Any]], bool]
+    recognises: Callable[[Mapping[str, Any]], bool]
     read: Callable[[Values, Rules], TaskRow | list[TaskRow]]
     cells: Sequence[str] | Cells = ()
     of_tool: bool = False
 
-    def recognises(self, values: Mapping[str, Any]) -> bool:
-        return self.fields(values) if callable(self.fields) else values.keys() >= self.fields
+
+def _has(*names: str) -> Callable[[Mapping[str, Any]], bool]:
+    fields = {*names}
+    return lambda values: values.keys() >= fields
 
 
 LAYOUTS = (
@@ -46,32 +47,34 @@ LAYOUTS = (
     Layout(ratings.POTATO_LAYOUT, ratings.is_potato, ratings.potato_row, ("label_annotations",), of_tool=True),
     Layout(ratings.SCORES_LAYOUT, ratings.is_score, ratings.score_row, of_tool=True),
     Layout(ratings.ANNOTATIONS_LAYOUT, ratings.is_annotation, ratings.annotation_row, ("scores",), of_tool=True),
-    Layout("segments", {"task", "response", "segment", "start", "end"}, segment_rows.segment_row, ("scores",)),
+    Layout("segments", _has("task", "response", "segment", "start", "end"), segment_rows.segment_row, ("scores",)),
     Layout("trees", completions.is_tree, completions.tree_rows),
-    Layout("comparisons", {*pairs.CONVERSATIONS}, pairs.arena_row, pairs.CONVERSATIONS),
+    Layout("comparisons", _has(*pairs.CONVERSATIONS), pairs.arena_row, pairs.CONVERSATIONS),
     Layout("stepwise", steps.is_stepwise, steps.stepwise_row, steps.STEP_CELLS),
     Layout("stepwise", steps.is_first_error, steps.first_error_row, steps.STEP_CELLS),
     Layout("stepwise", steps.is_prm800k, steps.prm800k_row),
     Layout("completions", completions.has_completions, completions.completions_row, completions.CELLS),
     Layout("helpsteer3", helpsteer.is_helpsteer3, helpsteer.helpsteer3_row, helpsteer.helpsteer3_cells),
-    Layout("tasks", {"responses"}, own_tasks.task_row, own_tasks.TASK_CELLS),
-    Layout("preference", {"preference_strength"}, helpsteer.preference_row, helpsteer.preference_cells),
-    Layout("pairs", {"chosen"}, pairs.pair_row, pairs.pair_cells),
-    Layout("pairs", {"rejected"}, pairs.pair_row, pairs.pair_cells),
+    Layout("tasks", _has("responses"), own_tasks.task_row, own_tasks.TASK_CELLS),
+    Layout("preference", _has("preference_strength"), helpsteer.preference_row, helpsteer.preference_cells),
+    Layout("pairs", _has("chosen"), pairs.pair_row, pairs.pair_cells),
+    Layout("pairs", _has("rejected"), pairs.pair_row, pairs.pair_cells),
     Layout("comparisons", pairs.is_comparison, pairs.comparison_row, pairs.PROMPTS),
-    Layout("spans", {"spans", "response"}, steps.spans_row, ("spans", "alternatives")),
+    Layout("spans", _has("spans", "response"), steps.spans_row, ("spans", "alternatives")),
     Layout(
         "conversations",
         lambda values: any(name in values for name in own_tasks.CONVERSATIONS),
         own_tasks.conversation_row,
         own_tasks.CONVERSATIONS,
     ),
-    Layout("completions", {"prompt", "completion"}, own_tasks.completion_row, own_tasks.COMPLETION_CELLS),
-    Layout("helpsteer2", {"task", "response", "prompt", "text", "made_at"}, helpsteer.labels_row, helpsteer.flat_cells),
-    Layout("helpsteer2", {"prompt", "response"}, helpsteer.flat_row, helpsteer.flat_cells),
+    Layout("completions", _has("prompt", "completion"), own_tasks.completion_row, own_tasks.COMPLETION_CELLS),
+    Layout(
+        "helpsteer2", _has("task", "response", "prompt", "text", "made_at"), helpsteer.labels_row, helpsteer.flat_cells
+    ),
+    Layout("helpsteer2", _has("prompt", "response"), helpsteer.flat_row, helpsteer.flat_cells),
 )
 """Each recognises rows by all the fields that it needs and that those above it do not have."""
-_MAPPED = Layout("tasks", {"responses"}, partial(own_tasks.task_row, is_mapped=True))
+_MAPPED = Layout("tasks", _has("responses"), partial(own_tasks.task_row, is_mapped=True))
 
 
 def read_tasks(

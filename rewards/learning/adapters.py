@@ -65,11 +65,8 @@ def is_adapted(network: nn.Module) -> bool:
 def prepare(network: RewardNetwork, config: TrainConfig) -> None:
     """Changes the network in place before the first step; `finish` removes what a stored model must not contain."""
     if config.activation_checkpointing:
-        network.network.activation_checkpointing_enable({"use_reentrant": False})
-        # transformers recomputes activations in training mode only. That mode would switch dropout on, so its rates
-        # are set to 0: without that a resumed run, which stores no random state, would differ from an unbroken one.
         network.train()
-        without_dropout(network)
+        recompute_activations(network.network)
     if config.compile:
         # The layers have one code, which is compiled once for all of them. Batches differ in length: static shapes
         # would be compiled again for every new one.
@@ -86,6 +83,15 @@ def finish(network: RewardNetwork) -> None:
     for layer in layers_of(network.network):
         layer._compiled_call_impl = None
     merge_adapters(network)
+
+
+def recompute_activations(model: Any) -> None:
+    """Has a model of transformers compute its activations twice instead of keeping them."""
+    model.activation_checkpointing_enable({"use_reentrant": False})
+    # transformers recomputes activations in training mode only. That mode would switch dropout on, so its rates are set
+    # to 0: without that a resumed run, which stores no random state, would differ from an unbroken one.
+    model.train()
+    without_dropout(model)
 
 
 def without_dropout(network: nn.Module) -> None:

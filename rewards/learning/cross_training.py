@@ -118,35 +118,23 @@ def fine_tuned_curve(trainings: Trainings, parts: Parts, baseline: Baseline) -> 
             predicted = _predicted(trainings, name, away, held, parts, baseline)
             if predicted is None:
                 return None
-            errors.append(_judged(baseline, trainings.reward, predicted, held, ~np.isin(prompts, list(away)), measure))
+            scores = np.full(baseline.labels().shape, np.nan)
+            scores[held] = predicted
+            pairs = baseline.pairs()[held[baseline.pairs()].all(axis=1)]
+            rewards = scores @ np.asarray(trainings.reward)
+            ahead = rewards[pairs[:, 0]] - rewards[pairs[:, 1]]
+            accuracy = float(in_order(ahead).mean()) if len(pairs) else float("nan")
+            squares = (predicted - baseline.labels()[held]) ** 2
+            squared = float(np.nanmean(squares)) if np.isfinite(squares).any() else float("nan")
+            error = squared if measure == RMSE else 1 - accuracy
+            answered = _answered(baseline, (~np.isin(prompts, list(away))), measure)
+            errors.append(FoldErrors(np.array([float(answered)]), np.array([error]), np.array([accuracy])))
         results.append(FoldErrors(*(np.concatenate(values) for values in zip(*map(astuple, errors), strict=True))))
     if not all(np.isfinite(result.errors).all() for result in results):
         return None
     sizes = [round(share * len(set(prompts)) * (1 - 1 / FOLDS)) for share in SHARES]
     now = _answered(baseline, np.ones(len(prompts), dtype=bool), measure)
     return curve_of(results, sizes, measure=measure, now=now, seed=trainings.config.seed)
-
-
-def _judged(
-    baseline: Baseline,
-    reward: Reward,
-    predicted: Floats,
-    held: NDArray[np.bool_],
-    fit: NDArray[np.bool_],
-    measure: str,
-) -> FoldErrors:
-    """Judges predictions [held rows, attributes] for the rows of `held` [rows] by a network of the rows of `fit`."""
-    scores = np.full(baseline.labels().shape, np.nan)
-    scores[held] = predicted
-    pairs = baseline.pairs()[held[baseline.pairs()].all(axis=1)]
-    rewards = scores @ np.asarray(reward)
-    ahead = rewards[pairs[:, 0]] - rewards[pairs[:, 1]]
-    accuracy = float(in_order(ahead).mean()) if len(pairs) else float("nan")
-    squares = (predicted - baseline.labels()[held]) ** 2
-    squared = float(np.nanmean(squares)) if np.isfinite(squares).any() else float("nan")
-    error = squared if measure == RMSE else 1 - accuracy
-    answered = _answered(baseline, fit, measure)
-    return FoldErrors(np.array([float(answered)]), np.array([error]), np.array([accuracy]))
 
 
 def _answered(baseline: Baseline, rows: NDArray[np.bool_], measure: str) -> int:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from rewards.learning import distributed
 from rewards.learning.alike import alike_of, with_alike
@@ -40,7 +39,7 @@ from rewards.learning.data import (
     tasks_of,
 )
 from rewards.learning.encoding import Encoded, truncation_of
-from rewards.learning.inference import choose_device, predict, predict_all
+from rewards.learning.inference import predict, predict_all, start
 from rewards.learning.intervals import by_prompt
 from rewards.learning.metrics import (
     CONSTANT,
@@ -76,9 +75,7 @@ def evaluate(directory: Path) -> None:
     name = config.data.removeprefix(HUB) if config.data.startswith(HUB) else Path(config.data).name
     rows = rows_of(config.data)
     benchmark = recognise(name, rows)
-    if config.threads:
-        torch.set_num_threads(config.threads)
-    checkpoint = load_checkpoint(Path(config.model), device=distributed.join(choose_device(config.device)))
+    checkpoint = load_checkpoint(Path(config.model), device=start(config.device, config.threads))
     checkpoint = dataclasses.replace(checkpoint, loaded=with_precision(checkpoint.loaded, config.precision))
     progress = Progress(directory / "progress.jsonl", silent=not distributed.is_first())
     if benchmark:

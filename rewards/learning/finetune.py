@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -80,13 +80,8 @@ def fine_tune(run: Run) -> Place:
     """
     prepare(run.loaded.network, run.config)
     state = State(run.loaded.network, make_optimizer(run), Place(), {})
-    if run.checkpoint.exists():
-        try:
-            restore_state(run.checkpoint, state, identity=run.identity)
-        except StaleState as error:
-            run.progress.tell("checkpoint_refused", reason=str(error))
-        else:
-            run.progress.tell("resumed", stage=state.place.stage, step=state.place.step, epoch=state.place.epoch)
+    if resume(run.checkpoint, state, identity=run.identity, progress=run.progress):
+        run.progress.tell("resumed", stage=state.place.stage, step=state.place.step, epoch=state.place.epoch)
     for _ in range(state.place.stage, len(run.config.stages)):
         _stage(run, state)
         # The moments of the old optimizer belong to another loss and to other weights.
@@ -143,17 +138,19 @@ def take_step(run: Run, state: State, sizes: Sizes, units: Sequence[int], *, ste
     config, place = run.config, state.place
     for group in state.optimizer.param_groups:
         group["lr"] = group["peak"] * rate(config, place.step, steps)
-    loss = _gradients(run, state, sizes, units)
-    parameters = list(trained_parameters(state.network).values())
-    norm = sharding.whole(torch.nn.utils.clip_grad_norm_(parameters, config.max_grad_norm))
-    # Checked before the step: one update with NaN would destroy the weights and the optimizer's moments for good.
-    if not bool(torch.isfinite(loss) & torch.isfinite(norm)):
-        raise Diverged(f"the loss is no longer a number at step {place.step + 1}: lower learning_rate")
-    state.optimizer.step()
-    place.losses.append(loss.item())
+    whole_step = sizes.tokens(units) if config.batch_size else config.batch_tokens
+    place.micro_tokens = place.micro_tokens or config.micro_tokens or whole_step
+    loss = in_memory(
+        state,
+        sizes,
+        lambda: sizes.batches(units, place.micro_tokens),
+        lambda parts: _in_parts(run, state, parts, units),
+        progress=run.progress,
+    )
+    norm = descend(state, loss, max_norm=config.max_grad_norm, remedy="lower learning_rate")
     seconds = time.monotonic() - started
-    tokens = sum(len(run.fit.encoded[row].ids) for unit in units for row in run.fit.units[unit])
-    place.step, place.seconds, place.tokens = place.step + 1, place.seconds + seconds, place.tokens + tokens
+    place.seconds += seconds
+    place.tokens += (tokens := sum(len(run.fit.encoded[row].ids) for row in _rows(run.fit, units)))
     run.progress.tell(
         "step",
         stage=config.stages[place.stage],
@@ -167,20 +164,54 @@ def take_step(run: Run, state: State, sizes: Sizes, units: Sequence[int], *, ste
     )
 
 
-def _gradients(run: Run, state: State, sizes: Sizes, units: Sequence[int]) -> Tensor:
-    """Leaves the whole step's gradient on the parameters and returns the step's loss.
+def resume(checkpoint: Path, state: State, *, identity: str, progress: Progress) -> bool:
+    """Returns whether there is a checkpoint of the same identity; the state is then what it holds."""
+    if not checkpoint.exists():
+        return False
+    try:
+        restore_state(checkpoint, state, identity=identity)
+    except StaleState as error:
+        progress.tell("checkpoint_refused", reason=str(error))
+        return False
+    return True
 
-    When the parts of the step exceed the device's memory, they are halved and the step is computed again: the gradient
-    does not depend on how the step is cut.
+
+def descend(state: State, loss: Tensor, *, max_norm: float, remedy: str) -> Tensor:
+    """Takes the optimizer's step with the gradient that stands on the parameters, and returns the gradient's norm.
+
+    Raises:
+        Diverged: the loss or the norm is not finite; the weights are still those of the step before.
     """
-    place, config = state.place, run.config
-    whole_step = sizes.tokens(units) if config.batch_size else config.batch_tokens
-    place.micro_tokens = place.micro_tokens or config.micro_tokens or whole_step
+    parameters = list(trained_parameters(state.network).values())
+    norm = sharding.whole(torch.nn.utils.clip_grad_norm_(parameters, max_norm))
+    # Checked before the step: one update with NaN would destroy the weights and the optimizer's moments for good.
+    if not bool(torch.isfinite(loss) & torch.isfinite(norm)):
+        raise Diverged(f"the loss is no longer a number at step {state.place.step + 1}: {remedy}")
+    state.optimizer.step()
+    state.place.losses.append(loss.item())
+    state.place.step += 1
+    return norm
+
+
+def in_memory(
+    state: State,
+    sizes: Sizes,
+    parts_now: Callable[[], Sequence[Sequence[int]]],
+    compute: Callable[[Sequence[Sequence[int]]], Tensor],
+    *,
+    progress: Progress,
+) -> Tensor:
+    """Returns what `compute` returns of the parts of a step, whose whole gradient it leaves on the parameters.
+
+    When the parts exceed the device's memory, they are halved and the step is computed again: the gradient does not
+    depend on how the step is cut.
+    """
+    place = state.place
     while True:
+        parts = parts_now()
         try:
-            return _in_parts(run, state, sizes.batches(units, place.micro_tokens), units)
+            return compute(parts)
         except torch.OutOfMemoryError as error:
-            parts = sizes.batches(units, place.micro_tokens)
             # With several processes the others wait in a collective call that this one has left: no way to go on.
             if distributed.size() > 1 or all(len(part) == 1 for part in parts):
                 raise OutOfMemory(
@@ -190,7 +221,7 @@ def _gradients(run: Run, state: State, sizes: Sizes, units: Sequence[int]) -> Te
             place.micro_tokens = max(map(sizes.tokens, parts)) // 2
             # Cached blocks of the sizes that have just failed would leave no room for the smaller ones.
             torch.cuda.empty_cache()
-            run.progress.tell("out_of_memory", micro_tokens=place.micro_tokens)
+            progress.tell("out_of_memory", micro_tokens=place.micro_tokens)
 
 
 def _in_parts(run: Run, state: State, parts: Sequence[Sequence[int]], units: Sequence[int]) -> Tensor:

@@ -6,6 +6,7 @@ Batches go by length, and several responses share one pass over their prompt.
 from __future__ import annotations
 
 import os
+import platform
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
+import transformers
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -46,6 +48,27 @@ def choose_device(name: str) -> torch.device:
     if name == "cuda" and not torch.cuda.is_available():
         raise NoSuchDevice("device is cuda, but torch finds none here")
     return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+def start(device: str, threads: int) -> torch.device:
+    """Joins the other processes and returns this one's device, with so many CPU threads; 0: torch decides.
+
+    Raises:
+        NoSuchDevice: as `choose_device` does.
+    """
+    if threads:
+        torch.set_num_threads(min(threads, os.cpu_count() or 1))
+    return distributed.join(choose_device(device))
+
+
+def versions() -> dict[str, str]:
+    """Returns the versions of the libraries on which a run's numbers depend."""
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "numpy": np.__version__,
+    }
 
 
 def predict(

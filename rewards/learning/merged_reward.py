@@ -75,7 +75,18 @@ def write_reward(model: Path, place: Path) -> None:
     token_classifier = None if manifest.pooling == DECODER else _token_classifier(model, manifest)
     with whole_directory(place) as directory:
         if token_classifier is None:
-            _write_decoder(model, manifest, directory)
+            # The weights are not loaded: a model may be larger than the memory. Files without the head are shared
+            # with the model where the disk allows it.
+            for path in sorted(path for path in model.iterdir() if path.name in manifest.files):
+                if path.suffix == ".safetensors":
+                    _write_shard(path, _weights(manifest), directory / path.name)
+                elif path.suffix in COPIED:
+                    shutil.copy(path, directory / path.name)
+            _change_json(directory / "config.json", {"id2label": {"0": OUTPUT}, "label2id": {OUTPUT: 0}})
+            if (index := directory / SAFE_WEIGHTS_INDEX_NAME).is_file():
+                total = sum(_tensor_bytes(path) for path in directory.glob("*.safetensors"))
+                metadata = json.loads(index.read_bytes()).get("metadata", {})
+                _change_json(index, {"metadata": {**metadata, "total_size": total}})
         else:
             token_classifier.save_pretrained(directory)
             tokenizer = AutoTokenizer.from_pretrained(model, local_files_only=True, trust_remote_code=False)
@@ -97,24 +108,6 @@ def write_reward(model: Path, place: Path) -> None:
 
 
 # Decoders --------------------------------------------------------------------------------------------------
-
-
-def _write_decoder(model: Path, manifest: Manifest, directory: Path) -> None:
-    """Copies the files, and merges the head in the one that holds it.
-
-    The weights are not loaded: a model may be larger than the memory. Files without the head are shared with the model
-    where the disk allows it.
-    """
-    for path in sorted(path for path in model.iterdir() if path.name in manifest.files):
-        if path.suffix == ".safetensors":
-            _write_shard(path, _weights(manifest), directory / path.name)
-        elif path.suffix in COPIED:
-            shutil.copy(path, directory / path.name)
-    _change_json(directory / "config.json", {"id2label": {"0": OUTPUT}, "label2id": {OUTPUT: 0}})
-    if (index := directory / SAFE_WEIGHTS_INDEX_NAME).is_file():
-        total = sum(_tensor_bytes(path) for path in directory.glob("*.safetensors"))
-        metadata = json.loads(index.read_bytes()).get("metadata", {})
-        _change_json(index, {"metadata": {**metadata, "total_size": total}})
 
 
 def _write_shard(path: Path, weights: list[float], target: Path) -> None:

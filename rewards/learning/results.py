@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import shutil
 import time
 from collections.abc import Iterator
@@ -11,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-import transformers
 
 from rewards.learning import distributed
 from rewards.learning.atomic_directories import write_json
@@ -22,6 +19,7 @@ from rewards.learning.cross_training import CrossFitted
 from rewards.learning.data import scales_of
 from rewards.learning.evaluate import measure, prediction_rows
 from rewards.learning.finetune import Rows
+from rewards.learning.inference import versions
 from rewards.learning.merged_reward import NoStockClass, write_reward
 from rewards.learning.metrics import attribute_measures, rmse
 from rewards.learning.model import Loaded
@@ -123,12 +121,6 @@ def _metrics(
         name: attribute_measures(means[:, i], labels[:, i], mean=manifest.means[i], levels=scales[name])
         for i, name in enumerate(manifest.attributes)
     }
-    versions = {
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "transformers": transformers.__version__,
-        "numpy": np.__version__,
-    }
     return {
         "baseline": {
             **of_baseline,
@@ -150,7 +142,7 @@ def _metrics(
         "training": candidate.training,
         "seed": work.config.seed,
         "config_hash": config_hash(work.config),
-        "versions": versions,
+        "versions": versions(),
     }
 
 

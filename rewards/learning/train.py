@@ -7,7 +7,6 @@ ridge.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -48,7 +47,7 @@ from rewards.learning.cross_training import (
 from rewards.learning.data import Floats, Snapshot, read_snapshot, targets_of, without_tasks
 from rewards.learning.ensemble import add_ensemble
 from rewards.learning.finetune import Diverged, OutOfMemory, Run, fine_tune
-from rewards.learning.inference import choose_device, predict_all
+from rewards.learning.inference import predict_all, start
 from rewards.learning.metrics import beyond_chance
 from rewards.learning.model import Loaded
 from rewards.learning.model_files import FINETUNED, RIDGE, Checkpoint, Manifest, copy_checkpoint, save_checkpoint
@@ -79,7 +78,7 @@ def train(directory: Path) -> None:
         return
     started = time.monotonic()
     config = read_config(TrainConfig, directory / "config.json")
-    device = distributed.join(choose_device(config.device))
+    device = start(config.device, config.threads)
     # The first process reads the texts and the ratings; the others get tokens and answers.
     snapshot = distributed.from_first(lambda: read_snapshot(Path(config.snapshot)), sent=without_tasks)
     progress = Progress(directory / "progress.jsonl", silent=not distributed.is_first())
@@ -190,8 +189,6 @@ def _evidence(work: TrainingContext, baseline: Baseline, candidate: Judged, load
 
 
 def _prepare(config: TrainConfig, snapshot: Snapshot, device: torch.device) -> Loaded:
-    if config.threads:
-        torch.set_num_threads(min(config.threads, os.cpu_count() or 1))
     torch.manual_seed(config.seed)
     source = find_backbone(config.backbone, source=config.backbone_source)
     loaded = load_backbone(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import shutil
 import time
 from dataclasses import asdict, dataclass
@@ -11,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import transformers
 
 from rewards.learning import distributed
 from rewards.learning.aligning.config import (
@@ -57,7 +54,7 @@ from rewards.learning.atomic_directories import write_json
 from rewards.learning.chat_templates import RENDERING
 from rewards.learning.config import read_config
 from rewards.learning.data import file_sha256
-from rewards.learning.inference import choose_device
+from rewards.learning.inference import start, versions
 from rewards.learning.model_loading import positions
 from rewards.learning.precision import name_of
 from rewards.learning.progress import Progress
@@ -94,9 +91,7 @@ def align(directory: Path) -> None:
         return
     started = time.monotonic()
     config = read_config(AlignConfig, directory / "config.json")
-    device = distributed.join(choose_device(config.device))
-    if config.threads:
-        torch.set_num_threads(min(config.threads, os.cpu_count() or 1))
+    device = start(config.device, config.threads)
     rows = distributed.from_first(lambda: read_rows(directory, config))
     levels = requested_levels(config, attributes_of(rows.train)) if config.method == STEERLM else {}
     progress = Progress(directory / "progress.jsonl", silent=not distributed.is_first())
@@ -175,7 +170,8 @@ def _align(work: AlignmentContext) -> None:
         write_rows(directory / "samples.jsonl", (_sample_row(sample) for sample in samples))
         training = {**_training(work, place), "packed": packed}
         metrics = {**measures, "sampled": sampled, "data": _counts(work, train, held_out, alike), "training": training}
-        write_json(directory / "metrics.json", {"method": config.method, **metrics, **_provenance(work, identity)})
+        about = {"seed": config.seed, "config_hash": identity, "versions": versions()}
+        write_json(directory / "metrics.json", {"method": config.method, **metrics, **about})
         shutil.rmtree(directory / "checkpoint", ignore_errors=True)
     work.progress.tell("done", seconds=round(time.monotonic() - work.started, 2))
 
@@ -258,12 +254,3 @@ def _training(work: AlignmentContext, place: Place) -> dict[str, Any]:
 def _sample_row(sample: Sample) -> dict[str, Any]:
     turns = [{"role": turn.role, "content": turn.content} for turn in sample.conversation]
     return {"conversation": turns, "response": sample.text, "ended": sample.ended}
-
-
-def _provenance(work: AlignmentContext, identity: str) -> dict[str, Any]:
-    versions = {
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "transformers": transformers.__version__,
-    }
-    return {"seed": work.config.seed, "config_hash": identity, "versions": versions}

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from rewards.learning.aligning.config import AlignConfig
 from rewards.learning.aligning.policy import ABOUT, load_configured
@@ -23,7 +22,7 @@ from rewards.learning.aligning.steering import conditioned
 from rewards.learning.atomic_directories import write_json
 from rewards.learning.config import read_config
 from rewards.learning.data import Turn, file_sha256
-from rewards.learning.inference import choose_device
+from rewards.learning.inference import start
 from rewards.learning.process_end import end, end_on_sigterm, end_with_parent
 from rewards.learning.progress import Progress
 from rewards.learning.refusals import Refused
@@ -53,8 +52,6 @@ def answer(directory: Path) -> None:
     if _answered(directory) == prompts_hash:
         return
     config = read_config(AlignConfig, directory / "config.json")
-    if config.threads:
-        torch.set_num_threads(min(config.threads, os.cpu_count() or 1))
     prompts = read_prompts(directory / PROMPTS)
     progress = Progress(directory / "progress.jsonl")
     ours, theirs, divergence = _answers_of_both(config, [turns for _id, turns in prompts], progress)
@@ -71,7 +68,7 @@ def _answers_of_both(
     config: AlignConfig, prompts: Sequence[tuple[Turn, ...]], progress: Progress
 ) -> tuple[list[Sample], list[Sample], Measures | None]:
     """Returns the policy's answers, its base's, and how far the policy's tokens diverge from the base."""
-    device, levels = choose_device(config.device), _requested(Path(config.policy))
+    device, levels = start(config.device, config.threads), _requested(Path(config.policy))
     policy = load_configured(config.policy, config, device)
     ours = answers(policy, [conditioned(turns, levels) for turns in prompts], config, progress=progress)
     policy.try_packing()

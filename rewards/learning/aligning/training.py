@@ -16,18 +16,18 @@ import torch
 from torch import Tensor
 
 from rewards.learning import distributed, sharding
-from rewards.learning.adapters import without_dropout
+from rewards.learning.adapters import recompute_activations
 from rewards.learning.aligning.config import IMITATING, AlignConfig
 from rewards.learning.aligning.objective import divisor, response_sums, total_loss, trained_sides
 from rewards.learning.aligning.policy import Policy
 from rewards.learning.aligning.reference import Judgements, LogProbs, log_probs_of
 from rewards.learning.aligning.sides import Unit
 from rewards.learning.batches import Sizes
-from rewards.learning.finetune import Diverged, OutOfMemory, rate
+from rewards.learning.finetune import descend, in_memory, rate, resume
 from rewards.learning.intervals import of_share
 from rewards.learning.pairs import in_order
 from rewards.learning.progress import Count, Progress
-from rewards.learning.resume_point import Place, StaleState, State, restore_state, save_state, trained_parameters
+from rewards.learning.resume_point import Place, State, save_state, trained_parameters
 
 Measures = dict[str, Any]
 
@@ -118,9 +118,11 @@ def train_policy(run: Run) -> Place:
         OutOfMemory: the smallest part of a step does not fit into memory.
     """
     config = run.config
-    prepare(run.policy, config)
+    if config.activation_checkpointing:
+        recompute_activations(run.policy.network)
     state = State(run.policy.network, make_optimizer(run.policy, config), Place(), {})
-    _resume(run, state)
+    if resume(run.checkpoint, state, identity=run.identity, progress=run.progress):
+        run.progress.tell("resumed", step=state.place.step, epoch=state.place.epoch)
     place, sizes = state.place, sizes_of(run)
     total = total_steps(config, sizes)
     while place.step < total:
@@ -147,52 +149,29 @@ def take_step(run: Run, state: State, sizes: Sizes, units: Sequence[int], *, ste
     config, place = run.config, state.place
     for group in state.optimizer.param_groups:
         group["lr"] = config.learning_rate * rate(config, place.step, steps)
-    measured = _gradients(run, state, sizes, units)
-    parameters = list(trained_parameters(state.network).values())
-    norm = sharding.whole(torch.nn.utils.clip_grad_norm_(parameters, config.max_grad_norm))
-    # Checked before the step: one update with NaN would destroy the weights and the optimizer's moments for good.
-    if not bool(torch.isfinite(measured[0]) & torch.isfinite(norm)):
-        raise Diverged(f"the loss is no longer a number at step {place.step + 1}: lower learning_rate or beta")
-    state.optimizer.step()
-    place.losses.append(measured[0].item())
+    measured = in_memory(
+        state,
+        sizes,
+        lambda: parts_of(run, place, sizes, units),
+        lambda parts: _in_parts(run, state, parts, units),
+        progress=run.progress,
+    )
+    norm = descend(state, measured[0], max_norm=config.max_grad_norm, remedy="lower learning_rate or beta")
     seconds = time.monotonic() - started
     tokens = sum(
         len(side.encoded.ids) for unit in units for side in trained_sides(run.train.units[unit], config.method)
     )
-    place.step, place.seconds, place.tokens = place.step + 1, place.seconds + seconds, place.tokens + tokens
+    place.seconds, place.tokens = place.seconds + seconds, place.tokens + tokens
+    names = MEASURED[:1] if config.method in IMITATING else MEASURED
     run.progress.tell(
         "step",
         step=place.step,
         steps=steps,
-        **_named(measured, config),
+        **dict(zip(names, measured.tolist(), strict=False)),
         grad_norm=norm.item(),
         tokens_per_second=round(tokens / seconds),
         padding_share=round(sizes.padding_share(parts_of(run, place, sizes, units)), 4),
     )
-
-
-def _gradients(run: Run, state: State, sizes: Sizes, units: Sequence[int]) -> Tensor:
-    """Leaves the whole step's gradient on the parameters and returns what `MEASURED` names.
-
-    When the parts of the step exceed the device's memory, they are halved and the step is computed again: the gradient
-    does not depend on how the step is cut.
-    """
-    place = state.place
-    while True:
-        parts = parts_of(run, place, sizes, units)
-        try:
-            return _in_parts(run, state, parts, units)
-        except torch.OutOfMemoryError as error:
-            # With several processes the others wait in a collective call that this one has left: no way to go on.
-            if distributed.size() > 1 or all(len(part) == 1 for part in parts):
-                raise OutOfMemory(
-                    "the device's memory does not hold one step: lower max_length or micro_tokens, or set "
-                    "activation_checkpointing or lora_rank"
-                ) from error
-            place.micro_tokens = max(map(sizes.tokens, parts)) // 2
-            # Cached blocks of the sizes that have just failed would leave no room for the smaller ones.
-            torch.cuda.empty_cache()
-            run.progress.tell("out_of_memory", micro_tokens=place.micro_tokens)
 
 
 def parts_of(run: Run, place: Place, sizes: Sizes, units: Sequence[int]) -> list[list[int]]:
@@ -210,49 +189,27 @@ def _in_parts(run: Run, state: State, parts: Sequence[Sequence[int]], units: Seq
         sharding.reduce_gradients(state.network, now=number == len(shares))
         own = [train.units[unit] for unit in part]
         log_probs = policy.log_probs([[side.encoded for side in trained_sides(unit, config.method)] for unit in own])
-        reference = _reference(train, part, config.method, like=log_probs)
+        values = [
+            values
+            for unit in part
+            for values, _ in zip(train.reference[unit], trained_sides(train.units[unit], config.method), strict=False)
+        ]
+        reference = torch.from_numpy(np.concatenate(values)).to(log_probs.device)
         loss = total_loss(own, log_probs, reference, config) / whole * counted
         # FSDP averages gradients over the processes, while ours are to be summed.
         (loss * distributed.size()).backward()  # type: ignore[no-untyped-call]
         measured[0] += loss.detach()
         if config.method not in IMITATING and counted:
-            measured[1:] += _preferences(own, (log_probs - reference).detach(), config.beta) / len(units)
+            ratios = (log_probs - reference).detach()
+            chosen, rejected = response_sums(own, ratios)
+            lengths = torch.tensor(
+                [[max(1, len(side.learnt)) for side in unit.sides] for unit in own], device=ratios.device
+            )
+            margins = config.beta * (chosen - rejected)
+            right = (margins > 0) + 0.5 * (margins == 0)
+            per_token = (chosen / lengths[:, 0]).sum(), (rejected / lengths[:, 1]).sum()
+            measured[1:] += torch.stack([margins.sum(), right.sum(), *per_token]) / len(units)
     return distributed.summed(measured)
-
-
-def _reference(judged: Judgements, part: Sequence[int], method: str, *, like: Tensor) -> Tensor:
-    """[learnt tokens of the trained sides]: the reference's log-probabilities."""
-    values = [
-        values
-        for unit in part
-        for values, _ in zip(judged.reference[unit], trained_sides(judged.units[unit], method), strict=False)
-    ]
-    return torch.from_numpy(np.concatenate(values)).to(like.device)
-
-
-def _preferences(units: Sequence[Any], ratios: Tensor, beta: float) -> Tensor:
-    """[4]: the sums over the pairs of margins, of right orders, and of the log-ratios per token of either side."""
-    chosen, rejected = response_sums(units, ratios)
-    lengths = torch.tensor([[max(1, len(side.learnt)) for side in unit.sides] for unit in units], device=ratios.device)
-    margins = beta * (chosen - rejected)
-    right = (margins > 0) + 0.5 * (margins == 0)
-    per_token = (chosen / lengths[:, 0]).sum(), (rejected / lengths[:, 1]).sum()
-    return torch.stack([margins.sum(), right.sum(), *per_token])
-
-
-def _named(measured: Tensor, config: AlignConfig) -> dict[str, float]:
-    names = MEASURED[:1] if config.method in IMITATING else MEASURED
-    return dict(zip(names, measured.tolist(), strict=False))
-
-
-def prepare(policy: Policy, config: AlignConfig) -> None:
-    """Changes the network in place before the first step."""
-    if config.activation_checkpointing:
-        policy.network.activation_checkpointing_enable({"use_reentrant": False})
-        # transformers recomputes activations in training mode only. That mode would switch dropout on, so its rates
-        # are set to 0: without that a resumed run, which stores no random state, would differ from an unbroken one.
-        policy.network.train()
-        without_dropout(policy.network)
 
 
 def make_optimizer(policy: Policy, config: AlignConfig) -> torch.optim.AdamW:
@@ -282,17 +239,6 @@ def total_steps(config: AlignConfig, sizes: Sizes) -> int:
     """Returns the optimizer steps of the run."""
     steps = config.epochs * len(epoch_of(config, sizes, 0))
     return min(steps, config.max_steps) if config.max_steps else steps
-
-
-def _resume(run: Run, state: State) -> None:
-    if not run.checkpoint.exists():
-        return
-    try:
-        restore_state(run.checkpoint, state, identity=run.identity)
-    except StaleState as error:
-        run.progress.tell("checkpoint_refused", reason=str(error))
-    else:
-        run.progress.tell("resumed", step=state.place.step, epoch=state.place.epoch)
 
 
 def _tell_epoch(run: Run, place: Place) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, Exists, F, OuterRef, QuerySet
+from django.db.models import Count, Exists, F, OuterRef
 from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import reverse_lazy
@@ -14,7 +14,7 @@ from annotator.access import reviewed_projects, user_of
 from annotator.background.backlogs import backlogs
 from annotator.db.clock import database_now
 from annotator.launch.health import readiness
-from annotator.models import Assignment, BackgroundFailure, Project, User
+from annotator.models import Assignment, BackgroundFailure, Project
 from annotator.projects import figures
 from annotator.views.navigation import Entry, pages_of, places_of
 from rewards.admin import installation
@@ -59,14 +59,12 @@ def context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     if user_of(request).is_superuser:
         context["installation"] = of_all = installation.installation(health.workers)
     context["backlogs"] = (of_all.backlogs if of_all else backlogs()).in_words()
-    context["failures"] = failures_seen_by(user_of(request))
-    return context
-
-
-def failures_seen_by(user: User) -> QuerySet[BackgroundFailure]:
-    """Returns the failures in the projects that the user manages; administrators see all, the installation's too."""
+    user = user_of(request)
     failures = BackgroundFailure.objects.select_related("project").order_by("-last_at")
-    return failures if user.is_superuser else failures.filter(project__in=Project.objects.managed_by(user))
+    context["failures"] = (
+        failures if user.is_superuser else failures.filter(project__in=Project.objects.managed_by(user))
+    )
+    return context
 
 
 def mark(request: HttpRequest) -> str:

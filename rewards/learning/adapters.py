@@ -91,14 +91,9 @@ def recompute_activations(model: Any) -> None:
     # transformers recomputes activations in training mode only. That mode would switch dropout on, so its rates are set
     # to 0: without that a resumed run, which stores no random state, would differ from an unbroken one.
     model.train()
-    without_dropout(model)
-
-
-def without_dropout(network: nn.Module) -> None:
-    """Sets every dropout rate of the network to 0, in training mode as well."""
-    for module in network.modules():
+    for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0
         # Attention layers pass this rate to a function instead of holding an nn.Dropout.
         if hasattr(module, "attention_dropout"):
-            module.attention_dropout = 0.0  # type: ignore[assignment]
+            module.attention_dropout = 0.0

@@ -114,7 +114,15 @@ def without_system(turns: Sequence[Turn]) -> tuple[Turn, ...]:
 def _rendered(tokenizer: Any, template: str, turns: Sequence[Turn]) -> str:
     """Returns the turns as text, calls of tools and their answers as the template has them, if it knows any."""
     if TOOL_CALLS in template and any(turn.source for turn in turns):
-        messages = messages_of(turns)
+        messages: list[dict[str, Any]] = []
+        for turn in turns:
+            plain: dict[str, Any] = {"role": turn.role, "content": turn.content}
+            for message in map(json.loads, turn.source) if turn.source else (plain,):
+                before = messages[-1] if messages else {}
+                if TOOL_CALLS in message and before.get("role") == "assistant" and TOOL_CALLS not in before:
+                    before[TOOL_CALLS] = message[TOOL_CALLS]
+                else:
+                    messages.append(message)
         try:
             text = _of_messages(tokenizer, template, messages)
         except (TemplateError, TypeError):
@@ -123,20 +131,6 @@ def _rendered(tokenizer: Any, template: str, turns: Sequence[Turn]) -> str:
         if all(name and name in text for name in called):
             return text
     return _of_messages(tokenizer, template, [{"role": turn.role, "content": turn.content} for turn in turns])
-
-
-def messages_of(turns: Sequence[Turn]) -> list[dict[str, Any]]:
-    """Returns the messages that the turns were made from; a call is part of the message before it."""
-    messages: list[dict[str, Any]] = []
-    for turn in turns:
-        plain: dict[str, Any] = {"role": turn.role, "content": turn.content}
-        for message in map(json.loads, turn.source) if turn.source else (plain,):
-            before = messages[-1] if messages else {}
-            if TOOL_CALLS in message and before.get("role") == "assistant" and TOOL_CALLS not in before:
-                before[TOOL_CALLS] = message[TOOL_CALLS]
-            else:
-                messages.append(message)
-    return messages
 
 
 def _of_messages(tokenizer: Any, template: str, messages: list[dict[str, Any]]) -> str:

@@ -113,7 +113,7 @@ class Scorer:
             replace(
                 scored(scores, manifest.attribute_weights),
                 uncertainty=uncertainty,
-                truncated=is_truncated(sample),
+                truncated=sample.prompt_cut > 0 or sample.response_cut > 0,
                 precision=self.precision,
             )
             for scores, uncertainty, sample in zip(named, uncertainties, encoded, strict=True)
@@ -162,11 +162,6 @@ def load(directory: Path, *, batch_tokens: int = 8192, device: str = AUTO, preci
 def scored(scores: dict[str, float], weights: Mapping[str, float]) -> Scored:
     """Returns the scores with their weighted sum."""
     return Scored(scores, weighted_sum(scores, weights))
-
-
-def is_truncated(encoded: Encoded) -> bool:
-    """Returns whether the token limit cut the prompt or the response."""
-    return encoded.prompt_cut > 0 or encoded.response_cut > 0
 
 
 def score(directory: Path) -> None:

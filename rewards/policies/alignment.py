@@ -63,7 +63,8 @@ def carry_out(run: TrainingRun) -> Policy:
         champion = run_steps.champion_of(run.project)
         judgement, decision = _judged(run, snapshot, champion)
         policy = _register(run, champion if judgement else None, judgement, decision)
-        remove_texts(run)
+        shutil.rmtree(run.directory() / FOLDER, ignore_errors=True)
+        shutil.rmtree((run.directory() / ROWS).parent, ignore_errors=True)
         for name in LEFTOVERS:
             shutil.rmtree(run.directory() / name, ignore_errors=True)
         return policy
@@ -230,12 +231,6 @@ def figures(answers: Iterable[Mapping[str, Any]], rewards: Mapping[str, Mapping[
         "reward": {"policy": _rounded(ours.mean()), "base": _rounded(theirs.mean())},
         "tokens": {whose: _rounded(values.mean()) for whose, values in tokens.items()},
     }
-
-
-def remove_texts(run: TrainingRun) -> None:
-    """Removes what the run wrote down of people's texts, once it has been used."""
-    shutil.rmtree(run.directory() / FOLDER, ignore_errors=True)
-    shutil.rmtree((run.directory() / ROWS).parent, ignore_errors=True)
 
 
 def _rounded(value: float) -> float:

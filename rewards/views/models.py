@@ -6,7 +6,6 @@ from typing import Any
 
 import redis
 from django.contrib import messages
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -56,7 +55,8 @@ def models(request: HttpRequest, slug: str) -> HttpResponse:
     user = user_of(request)
     project = access.reviewed_project(user, slug)
     manages = access.manages(user, project)
-    rows = _versions(project)
+    rows = project.reward_models.select_related("run__snapshot").order_by("-pk")
+    rows = rows.defer("manifest", "run__metrics", "run__losses", "run__log", "run__config")
     champion = rows.filter(is_champion=True).first()
     metrics = versions.newest_metrics(champion) if champion else {}
     active = TrainingRun.objects.active().filter(project=project).select_related("reward_model").first()
@@ -95,11 +95,6 @@ def models(request: HttpRequest, slug: str) -> HttpResponse:
         {"model": model, "state": state_of(model.run), "labels": registry.labels(model)} for model in page["versions"]
     ]
     return render(request, "workspace/models.html", page)
-
-
-def _versions(project: Project) -> QuerySet[RewardModel]:
-    rows = project.reward_models.select_related("run__snapshot").order_by("-pk")
-    return rows.defer("manifest", "run__metrics", "run__losses", "run__log", "run__config")
 
 
 def _silent_queues() -> list[str]:

@@ -55,7 +55,10 @@ class RunForm(forms.Form):
         self.attributes = project.attributes_for()
         hints = typing.get_type_hints(TrainConfig)
         self.fields["backbone"] = forms.ChoiceField(choices=[(name, name) for name in settings.REWARD_BACKBONES])
-        self.fields["stages"] = forms.ChoiceField(choices=_stages(self.usual["stages"]))
+        usual = self.usual["stages"]
+        own = ",".join(map(str, usual)) if isinstance(usual, list) else ""
+        known = {**STAGES} if own in STAGES or not own else {own: own.replace(",", ", "), **STAGES}
+        self.fields["stages"] = forms.ChoiceField(choices=list(known.items()))
         self.fields["method"] = forms.ChoiceField(
             choices=METHODS,
             label=gettext_lazy("How to learn"),
@@ -139,12 +142,6 @@ def _usual(project: Project) -> dict[str, Any]:
     }
     usual = defaults | run_settings.settled(project, {})
     return {name: list(value) if isinstance(value, tuple) else value for name, value in usual.items()}
-
-
-def _stages(usual: Any) -> list[tuple[str, Any]]:
-    own = ",".join(map(str, usual)) if isinstance(usual, list) else ""
-    known = {**STAGES} if own in STAGES or not own else {own: own.replace(",", ", "), **STAGES}
-    return list(known.items())
 
 
 def setting_field(name: str, hint: Any, bounds: Mapping[str, float]) -> forms.Field:

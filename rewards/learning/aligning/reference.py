@@ -53,7 +53,12 @@ def with_reference(
 
     source_hash: what the reference computes, as `policy_hash` returns it. load: gives the reference.
     """
-    name = hashlib.sha256(f"{FORMAT}:{source_hash}:{half}:{tokens_hash(units)}".encode()).hexdigest()
+    digest = hashlib.sha256()
+    for unit in units:
+        for side in unit.sides:
+            learnt = side.learnt
+            digest.update(array("i", (len(side.encoded.ids), learnt.start, learnt.stop, *side.encoded.ids)).tobytes())
+    name = hashlib.sha256(f"{FORMAT}:{source_hash}:{half}:{digest.hexdigest()}".encode()).hexdigest()
     place = folder / name
     counts = [[len(side.learnt) for side in unit.sides] for unit in units]
     total = sum(map(sum, counts))
@@ -110,16 +115,6 @@ def log_probs_of(policy: Policy, units: Sequence[Unit], count: Count | None = No
     sharding.settle(policy.network)
     by_unit = distributed.gathered(by_unit)
     return [by_unit[unit] for unit in range(len(units))]
-
-
-def tokens_hash(units: Sequence[Unit]) -> str:
-    """Returns a hash of all tokens of the units, and of which of them are learnt."""
-    digest = hashlib.sha256()
-    for unit in units:
-        for side in unit.sides:
-            learnt = side.learnt
-            digest.update(array("i", (len(side.encoded.ids), learnt.start, learnt.stop, *side.encoded.ids)).tobytes())
-    return digest.hexdigest()
 
 
 def _verify(place: Path, total: int) -> None:

@@ -63,7 +63,12 @@ def _answers(policy: Policy, prompts: Sequence[tuple[Turn, ...]], config: AlignC
     room = min(config.sample_tokens, policy.frame.max_length - 1)
     tokens = [prompt_tokens(policy, prompt, room) for prompt in prompts]
     width = max(map(len, tokens))
-    ends = end_tokens(policy)
+    tokenizer = policy.frame.tokenizer
+    located = policy.frame.locate(Item("", (Turn("user", "a"),), "a"))
+    after = zip(located.encoded.ids[located.encoded.response_start :], located.spans, strict=True)
+    # A line break may close a turn too, but answers hold others.
+    closing = [token for token, (start, _) in after if start >= 1 and token in tokenizer.all_special_ids]
+    ends = list(dict.fromkeys([tokenizer.eos_token_id, *closing[:1]]))
     # On the left, so that every answer begins in the same column.
     ids = torch.tensor([[ends[0]] * (width - len(own)) + own for own in tokens], device=policy.device)
     mask = torch.tensor([[0] * (width - len(own)) + [1] * len(own) for own in tokens], device=policy.device)
@@ -99,16 +104,6 @@ def prompt_tokens(policy: Policy, prompt: tuple[Turn, ...], room: int) -> list[i
         frame = replace(policy.frame, max_length=most + len(encoded.ids) - encoded.response_start)
         encoded = frame.encode(item)
     return list(encoded.ids[: encoded.response_start])
-
-
-def end_tokens(policy: Policy) -> list[int]:
-    """Returns the tokens that end an answer: the tokenizer's, and the one that the template closes a turn with."""
-    tokenizer = policy.frame.tokenizer
-    located = policy.frame.locate(Item("", (Turn("user", "a"),), "a"))
-    after = zip(located.encoded.ids[located.encoded.response_start :], located.spans, strict=True)
-    # A line break may close a turn too, but answers hold others.
-    closing = [token for token, (start, _) in after if start >= 1 and token in tokenizer.all_special_ids]
-    return list(dict.fromkeys([tokenizer.eos_token_id, *closing[:1]]))
 
 
 def sampled_log_probs(policy: Policy, samples: Sequence[Sample]) -> list[LogProbs]:

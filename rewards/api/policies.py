@@ -17,16 +17,15 @@ from rest_framework.views import APIView
 from annotator import access
 from annotator.api.fields import KnownFields, SettingsField
 from annotator.api.idempotency import Idempotent
-from annotator.api.model_serializers import ModelSerializer
 from annotator.api.releases import RANGE
 from annotator.api.transfer import WhateverIsAccepted
 from annotator.db.clock import database_now
 from annotator.models import IdempotentCall, Project, User
-from annotator.storage.hidden_paths import value_without_places
 from annotator.web.tar_archives import TAR
 from rewards import runs
 from rewards.access import managed_policy, managed_policy_run
 from rewards.api.model_downloads import ModelFileSerializer
+from rewards.api.serializers import LearntSerializer, RunSerializer
 from rewards.models import WORKING_STATES, Policy, RunState, Snapshot, TrainingRun
 from rewards.policies import downloads, policy_runs, registry
 from rewards.policies.policy_settings import SETTINGS
@@ -56,56 +55,20 @@ class PolicyRunRequestSerializer(KnownFields):
     reason = serializers.CharField(required=False, max_length=200, default="requested over REST")
 
 
-class PolicyRunSerializer(ModelSerializer[TrainingRun]):
+class PolicyRunSerializer(RunSerializer):
     """`state` goes from *queued* by *snapshotting*, *training* and *evaluating* to *done*, *failed* or *cancelled*."""
 
-    project: "serializers.SlugRelatedField[Project]" = serializers.SlugRelatedField(slug_field="slug", read_only=True)
-    snapshot: "serializers.SlugRelatedField[Snapshot]" = serializers.SlugRelatedField(
-        slug_field="content_hash", read_only=True, allow_null=True
-    )
     policy: "serializers.PrimaryKeyRelatedField[Policy]" = serializers.PrimaryKeyRelatedField(
         read_only=True, allow_null=True
     )
     # A pattern, as an enum would share its name with the states of other work.
     state = serializers.RegexField(f"^({'|'.join(STATES)})$", read_only=True)
-    reason = serializers.SerializerMethodField()
-    config = serializers.SerializerMethodField()
 
-    class Meta:
-        model = TrainingRun
-        fields = [
-            "id",
-            "project",
-            "snapshot",
-            "state",
-            "reason",
-            "config",
-            "config_hash",
-            "code_version",
-            "seed",
-            "attempt",
-            "worker",
-            "heartbeat_at",
-            "progress",
-            "losses",
-            "metrics",
-            "error",
-            "log",
-            "policy",
-            "created_at",
-            "started_at",
-            "finished_at",
-        ]
-
-    def get_reason(self, run: TrainingRun) -> str:
-        return in_english(run.reason)
-
-    @extend_schema_field({"type": "object", "additionalProperties": {}})
-    def get_config(self, run: TrainingRun) -> Any:
-        return value_without_places(run.config)
+    class Meta(RunSerializer.Meta):
+        fields = [*RunSerializer.Meta.fields, "error", "log", "policy", *RunSerializer.Meta.times]
 
 
-class PolicySerializer(ModelSerializer[Policy]):
+class PolicySerializer(LearntSerializer[Policy]):
     """`judgement` is empty for a *candidate*, which nobody could judge; `reason` says in English why it is so."""
 
     project: "serializers.SlugRelatedField[Project]" = serializers.SlugRelatedField(slug_field="slug", read_only=True)
@@ -113,8 +76,6 @@ class PolicySerializer(ModelSerializer[Policy]):
     state = serializers.RegexField(f"^({'|'.join(Policy.State.values)})$", read_only=True)
     reason = serializers.SerializerMethodField()
     lineage = serializers.SerializerMethodField()
-    marked = serializers.SerializerMethodField(help_text="tasks that it learnt from were redacted or deleted since")
-    erased = serializers.SerializerMethodField(help_text="its files are gone")
 
     class Meta:
         model = Policy
@@ -141,12 +102,6 @@ class PolicySerializer(ModelSerializer[Policy]):
 
     def get_lineage(self, policy: Policy) -> dict[str, Any]:
         return registry.lineage(policy)
-
-    def get_marked(self, policy: Policy) -> bool:
-        return bool(policy.run.snapshot and policy.run.snapshot.is_marked())
-
-    def get_erased(self, policy: Policy) -> bool:
-        return bool(policy.run.snapshot and policy.run.snapshot.erased_at)
 
 
 class OfferRequestSerializer(KnownFields):

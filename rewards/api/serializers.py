@@ -1,6 +1,6 @@
 """The shapes of the machine half's REST calls."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -14,11 +14,12 @@ from annotator.storage.hidden_paths import value_without_places
 from rewards import model_figures, registry, run_report
 from rewards.evaluation import VALIDATION, newest_by_name
 from rewards.model_downloads.licenses import LONGEST_TEXT, MODEL_LICENSES
-from rewards.models import RewardModel, RunState, ScoringJob, Snapshot, SnapshotJob, TrainingRun
+from rewards.models import Policy, RewardModel, RunState, ScoringJob, Snapshot, SnapshotJob, TrainingRun
 from rewards.reasons import in_english, verdict_in_english
 from rewards.scoring import MOST_ITEMS
 from rewards.setting_texts import SETTINGS
 
+Learnt = TypeVar("Learnt", RewardModel, Policy)
 ROLES = ["system", "user", "assistant"]
 
 
@@ -74,21 +75,15 @@ class RunRequestSerializer(KnownFields):
     reason = serializers.CharField(required=False, max_length=200, default="requested over REST")
 
 
-class TrainingRunSerializer(ModelSerializer[TrainingRun]):
+class RunSerializer(ModelSerializer[TrainingRun]):
+    """What runs of every kind have."""
+
     project: "serializers.SlugRelatedField[Project]" = serializers.SlugRelatedField(slug_field="slug", read_only=True)
     snapshot: "serializers.SlugRelatedField[Snapshot]" = serializers.SlugRelatedField(
         slug_field="content_hash", read_only=True, allow_null=True
     )
-    reward_model: "serializers.PrimaryKeyRelatedField[RewardModel]" = serializers.PrimaryKeyRelatedField(
-        read_only=True, allow_null=True
-    )
     reason = serializers.SerializerMethodField()
     config = serializers.SerializerMethodField()
-    metrics = serializers.SerializerMethodField()
-    verdict = serializers.SerializerMethodField()
-    judged_on = serializers.SerializerMethodField(
-        help_text="of which prompts and which models the verdict's numbers are; empty where that is not known"
-    )
 
     class Meta:
         model = TrainingRun
@@ -108,15 +103,8 @@ class TrainingRunSerializer(ModelSerializer[TrainingRun]):
             "progress",
             "losses",
             "metrics",
-            "verdict",
-            "judged_on",
-            "error",
-            "log",
-            "reward_model",
-            "created_at",
-            "started_at",
-            "finished_at",
         ]
+        times = ("created_at", "started_at", "finished_at")
 
     def get_reason(self, run: TrainingRun) -> str:
         return in_english(run.reason)
@@ -125,6 +113,26 @@ class TrainingRunSerializer(ModelSerializer[TrainingRun]):
     def get_config(self, run: TrainingRun) -> Any:
         """Runs from before backbones had names hold folders of this machine."""
         return value_without_places(run.config)
+
+
+class TrainingRunSerializer(RunSerializer):
+    """A run from the snapshot to the verdict on its model."""
+
+    reward_model: "serializers.PrimaryKeyRelatedField[RewardModel]" = serializers.PrimaryKeyRelatedField(
+        read_only=True, allow_null=True
+    )
+    metrics = serializers.SerializerMethodField()
+    verdict = serializers.SerializerMethodField()
+    judged_on = serializers.SerializerMethodField(
+        help_text="of which prompts and which models the verdict's numbers are; empty where that is not known"
+    )
+
+    class Meta(RunSerializer.Meta):
+        fields = [
+            *RunSerializer.Meta.fields,
+            *("verdict", "judged_on", "error", "log", "reward_model"),
+            *RunSerializer.Meta.times,
+        ]
 
     @extend_schema_field({"type": "object", "additionalProperties": {}})
     def get_metrics(self, run: TrainingRun) -> Any:
@@ -155,7 +163,22 @@ class RequestedRunSerializer(TrainingRunSerializer):
         fields = [*TrainingRunSerializer.Meta.fields, "unchanged_since"]
 
 
-class RewardModelSerializer(ModelSerializer[RewardModel]):
+class LearntSerializer(ModelSerializer[Learnt]):
+    """What models and policies say of the snapshot that they have learnt from."""
+
+    marked = serializers.SerializerMethodField(help_text="tasks that it learnt from were redacted or deleted since")
+    erased = serializers.SerializerMethodField(help_text="its files are gone")
+
+    def get_marked(self, learnt: Learnt) -> bool:
+        return bool(learnt.run.snapshot and learnt.run.snapshot.is_marked())
+
+    def get_erased(self, learnt: Learnt) -> bool:
+        return bool(learnt.run.snapshot and learnt.run.snapshot.erased_at)
+
+
+class RewardModelSerializer(LearntSerializer[RewardModel]):
+    """A version of the project's reward model, with its figures and where it comes from."""
+
     project: "serializers.SlugRelatedField[Project]" = serializers.SlugRelatedField(slug_field="slug", read_only=True)
     evaluations = serializers.SerializerMethodField()
     learnt_labels = serializers.SerializerMethodField(help_text="labels that it has learnt from")
@@ -166,8 +189,6 @@ class RewardModelSerializer(ModelSerializer[RewardModel]):
     )
     scored = serializers.IntegerField(read_only=True)
     lineage = serializers.SerializerMethodField()
-    marked = serializers.SerializerMethodField(help_text="tasks that it learnt from were redacted or deleted since")
-    erased = serializers.SerializerMethodField(help_text="its files are gone")
 
     class Meta:
         model = RewardModel
@@ -217,12 +238,6 @@ class RewardModelSerializer(ModelSerializer[RewardModel]):
 
     def get_lineage(self, model: RewardModel) -> dict[str, Any]:
         return registry.lineage(model)
-
-    def get_marked(self, model: RewardModel) -> bool:
-        return bool(model.run.snapshot and model.run.snapshot.is_marked())
-
-    def get_erased(self, model: RewardModel) -> bool:
-        return bool(model.run.snapshot and model.run.snapshot.erased_at)
 
 
 class PromotedSerializer(RewardModelSerializer):

@@ -9,7 +9,7 @@ from django.test import Client
 
 from annotator import annotation
 from annotator.annotation.submissions import by_position
-from annotator.models import Adjudication, Label, Project, Response, Role, Task
+from annotator.models import Adjudication, Label, Project, Response, Task
 from rewards import rated_models
 from rewards.model_ranking import Ranking
 from rewards.models import Score
@@ -19,9 +19,7 @@ from tests.builders import (
     NOW,
     claimed,
     imported,
-    make_member,
     make_project,
-    make_user,
     rate,
     submission,
     task_row,
@@ -165,16 +163,6 @@ def test_another_projects_tasks_have_no_say(project: Project) -> None:
 
 
 # Page and REST ---------------------------------------------------------------------------------------------
-
-
-def test_the_page_is_for_reviewers_and_managers(client: Client, project: Project, cast: Cast) -> None:
-    rita = make_user("rita")
-    make_member(project, rita, Role.REVIEWER)
-    path = "/projects/talk/models/ranking/"
-    assert client.get(path).headers["Location"].startswith("/login/")
-    for user, status in ((cast.dave, 404), (cast.alice, 403), (rita, 200), (cast.carol, 200)):
-        client.force_login(user)
-        assert client.get(path).status_code == status
 
 
 @pytest.fixture

@@ -7,11 +7,12 @@ one observation is a prompt, not a rating (Liang and Zeger 1986; the sandwich es
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rewards.learning.paired_gain import t_quantile
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -69,36 +70,8 @@ def sums_of(values: Floats, prompts: Whole) -> Sums:
 def _estimate(value: float, variance: float, *, n: int, prompts: int) -> Estimate:
     if prompts < FEWEST_PROMPTS:
         return Estimate(value, None, None, n, prompts)
-    margin = t_quantile(prompts - 1) * math.sqrt(variance * prompts / (prompts - 1))
+    margin = t_quantile((1 + LEVEL) / 2, prompts - 1) * math.sqrt(variance * prompts / (prompts - 1))
     return Estimate(value, value - margin, value + margin, n, prompts)
-
-
-def t_quantile(freedom: int, level: float = LEVEL) -> float:
-    """Returns the two-sided quantile of Student's t (Hill 1970, algorithm 396; exact for one and two degrees)."""
-    p = 1 - level
-    if freedom == 1:
-        return math.cos(p * math.pi / 2) / math.sin(p * math.pi / 2)
-    if freedom == 2:
-        return math.sqrt(2 / (p * (2 - p)) - 2)
-    a = 1 / (freedom - 0.5)
-    b = (48 / a) / a
-    c = ((20700 * a / b - 98) * a - 16) * a + 96.36
-    d = ((94.5 / (b + c) - 3) / b + 1) * math.sqrt(a * math.pi / 2) * freedom
-    y = (d * p) ** (2 / freedom)
-    if y > 0.05 + a:
-        x = NormalDist().inv_cdf(p / 2)
-        y = x**2
-        if freedom < 5:
-            c += 0.3 * (freedom - 4.5) * (x + 0.6)
-        c = (((0.05 * d * x - 5) * x - 7) * x - 2) * x + b + c
-        y = (((((0.4 * y + 6.3) * y + 36) * y + 94.5) / c - y - 3) / b + 1) * x
-        y = math.expm1(a * y**2)
-    else:
-        y = (
-            (1 / (((freedom + 6) / (freedom * y) - 0.089 * d - 0.822) * (freedom + 2) * 3) + 0.5 / (freedom + 4)) * y
-            - 1
-        ) * (freedom + 1) / (freedom + 2) + 1 / y
-    return math.sqrt(freedom * y)
 
 
 # Pairs -----------------------------------------------------------------------------------------------------

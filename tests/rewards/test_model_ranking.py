@@ -17,7 +17,6 @@ from rewards.model_ranking import (
     mean_of,
     ranking,
     sums_of,
-    t_quantile,
 )
 
 
@@ -32,14 +31,6 @@ def covers(estimate: Estimate, truth: float) -> bool:
     assert estimate.low is not None
     assert estimate.high is not None
     return estimate.low <= truth <= estimate.high
-
-
-@pytest.mark.parametrize(
-    ("freedom", "quantile"),
-    [(1, 12.7062), (2, 4.3027), (3, 3.1824), (4, 2.7764), (5, 2.5706), (10, 2.2281), (30, 2.0423), (1000, 1.9623)],
-)
-def test_the_quantiles_are_those_of_the_printed_tables(freedom: int, quantile: float) -> None:
-    assert t_quantile(freedom) == pytest.approx(quantile, abs=2e-3)
 
 
 def test_a_mean_of_single_values_has_the_interval_of_the_textbook() -> None:

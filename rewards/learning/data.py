@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewards.learning.refusals import Refused
-from rewards.learning.scales import on_scale
-from rewards.learning.segments import Range, Segment, mean_scores, ranges_of, segments_of
+from rewards.learning.segments import Range, Segment, mean_scores, on_scale, ranges_of, segments_of
 from rewards.learning.tool_messages import message_of
 
 FORMAT = 1
@@ -218,11 +217,6 @@ def by_segments(tasks: Sequence[Task]) -> tuple[Task, ...]:
     return tuple(replace(task, responses=tuple(map(scored, task.responses))) for task in tasks)
 
 
-def without_tasks(snapshot: Snapshot) -> Snapshot:
-    """Returns what the snapshot's manifest says."""
-    return replace(snapshot, train=(), validation=())
-
-
 def scales_of(attributes: Sequence[str], levels: Mapping[str, int]) -> dict[str, int]:
     """Returns the number of levels of every attribute."""
     return {name: levels.get(name, USUAL_LEVELS) for name in attributes}
@@ -335,12 +329,10 @@ def read_manifest(path: Path) -> dict[str, Any]:
         raise BadManifest(f"{path} is not JSON: {error}") from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise BadManifest(f"{path} is not a snapshot's manifest of format {FORMAT}")
-    lacking = [key for key in ("content_hash", "attributes", "files") if not manifest.get(key)]
-    if manifest.get("aspects"):
-        lacking = [key for key in lacking if key != "attributes"]
-    if lacking:
-        raise BadManifest(f"{path} lacks {', '.join(lacking)}")
     aspects = manifest.get("aspects") or []
+    wanted = ("content_hash", *(() if aspects else ("attributes",)), "files")
+    if lacking := [key for key in wanted if not manifest.get(key)]:
+        raise BadManifest(f"{path} lacks {', '.join(lacking)}")
     if not isinstance(aspects, list) or len(aspects) != len({name for name in aspects if isinstance(name, str)}):
         raise BadManifest(f"{path}: aspects must be a list of different names")
     return manifest
@@ -375,19 +367,13 @@ def _task(row: Mapping[str, Any], scales: Mapping[str, int], aspects: Mapping[st
     if preference is not None and not isinstance(preference, int):
         raise ValueError("preference is not an integer")
     conversation, source = _conversation(row["conversation"]), str(row.get("source") or "")
-    pairs = _pairs(row.get("pairs") or [], len(responses))
-    language = str(row.get("language") or "")
-    prompt = str(row["prompt_hash"])
-    return Task(str(row["task"]), prompt, conversation, responses, preference, source, pairs, language=language)
-
-
-def _pairs(rows: Any, responses: int) -> tuple[tuple[int, int], ...]:
-    pairs = tuple((better, worse) for better, worse in rows)
-    if any(type(place) is not int or not 0 <= place < responses for pair in pairs for place in pair):
+    pairs = tuple((better, worse) for better, worse in row.get("pairs") or [])
+    if any(type(place) is not int or not 0 <= place < len(responses) for pair in pairs for place in pair):
         raise ValueError("a pair names no response by its place")
     if len({frozenset(pair) for pair in pairs if pair[0] != pair[1]}) < len(pairs):
         raise ValueError("a pair stands there twice, or is of one response")
-    return pairs
+    language, prompt = str(row.get("language") or ""), str(row["prompt_hash"])
+    return Task(str(row["task"]), prompt, conversation, responses, preference, source, pairs, language=language)
 
 
 def _response(row: Mapping[str, Any], scales: Mapping[str, int], aspects: Mapping[str, int]) -> Response:

@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from rewards.learning.scales import on_scale
+
+def on_scale(name: str, value: Any, levels: int) -> float:
+    """Returns the value of a row for this attribute or aspect; raises ValueError unless it is on its scale."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= levels - 1:
+        raise ValueError(f"{name} is {json.dumps(value)}, not a number from 0 to {levels - 1}")
+    return float(value)
+
 
 Range = tuple[int, int]
 NOWHERE: Range = (0, 0)

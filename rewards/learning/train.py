@@ -44,7 +44,7 @@ from rewards.learning.cross_training import (
     fine_tuned_curve,
     fits_budget,
 )
-from rewards.learning.data import Floats, Snapshot, read_snapshot, targets_of, without_tasks
+from rewards.learning.data import Floats, Snapshot, read_snapshot, targets_of
 from rewards.learning.ensemble import add_ensemble
 from rewards.learning.finetune import Diverged, OutOfMemory, Run, fine_tune
 from rewards.learning.inference import predict_all, start
@@ -80,7 +80,9 @@ def train(directory: Path) -> None:
     config = read_config(TrainConfig, directory / "config.json")
     device = start(config.device, config.threads)
     # The first process reads the texts and the ratings; the others get tokens and answers.
-    snapshot = distributed.from_first(lambda: read_snapshot(Path(config.snapshot)), sent=without_tasks)
+    snapshot = distributed.from_first(
+        lambda: read_snapshot(Path(config.snapshot)), sent=lambda read: replace(read, train=(), validation=())
+    )
     progress = Progress(directory / "progress.jsonl", silent=not distributed.is_first())
     load = partial(_prepare, config, snapshot, device)
     work, baseline, scores, candidate = _trained(directory, config, snapshot, load, progress, started)

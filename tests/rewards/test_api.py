@@ -1,10 +1,12 @@
 """Snapshots, training runs, reward models and scores over REST."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from rest_framework.test import APIClient
 
@@ -40,6 +42,18 @@ def listed(client: APIClient, path: str) -> Any:
     answer = client.get(f"/api/v1/{path}")
     assert (answer.status_code, set(answer.json())) == (200, {"next", "previous", "results"})
     return answer.json()["results"]
+
+
+def growth(make: Callable[[int], object], client: APIClient, path: str) -> tuple[int, int]:
+    """Queries for three rows and for twenty."""
+    counts = []
+    for numbers in (range(3), range(3, 20)):
+        for number in numbers:
+            make(number)
+        with CaptureQueriesContext(connection) as captured:
+            listed(client, path)
+        counts.append(len(captured))
+    return counts[0], counts[1]
 
 
 # Snapshots -------------------------------------------------------------------------------------------------
@@ -239,6 +253,11 @@ def test_runs_and_models_are_their_project_s_reviewers_to_see(project: Project, 
     }
 
 
+def test_the_list_of_runs_grows_without_queries(carol: APIClient, project: Project) -> None:
+    few, many = growth(lambda _: make_model(project), carol, "projects/talk/training-runs/")
+    assert few == many
+
+
 # Reward models ---------------------------------------------------------------------------------------------
 
 
@@ -285,6 +304,11 @@ def test_models_are_filtered(carol: APIClient, project: Project) -> None:
 def test_annotators_and_strangers_see_no_models(project: Project, cast: Cast, as_user: As) -> None:
     make_model(project, is_champion=True)
     assert listed(as_user(cast.alice), "reward-models/") == listed(as_user(cast.dave), "reward-models/") == []
+
+
+def test_the_list_of_models_grows_without_queries(carol: APIClient, project: Project) -> None:
+    few, many = growth(lambda _: make_model(project), carol, "reward-models/")
+    assert few == many == 2
 
 
 def test_a_promotion_takes_the_champion_s_place(carol: APIClient, project: Project) -> None:

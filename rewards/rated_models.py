@@ -182,16 +182,14 @@ def _by_people(task: Sequence[_Row]) -> Compared:
         yield task[0], task[1], 0.5 if about.preference == 0 else float(about.preference < 0)
 
 
-def _by_ranks(task: Sequence[_Row], ranks: Mapping[int, int]) -> Compared:
+def _by_reward(task: Sequence[_Row]) -> Compared:
+    return _by_ranks(task, {row.response: -row.reward for row in task if row.reward is not None})
+
+
+def _by_ranks(task: Sequence[_Row], ranks: Mapping[int, float]) -> Compared:
+    """Yields which of each two responses with a rank has the lower one."""
     for one, other in combinations((row for row in task if row.response in ranks), 2):
         ahead = ranks[other.response] - ranks[one.response]
-        yield one, other, 0.5 if ahead == 0 else float(ahead > 0)
-
-
-def _by_reward(task: Sequence[_Row]) -> Compared:
-    """Yields which of each two responses has the higher reward."""
-    for one, other in combinations((row for row in task if row.reward is not None), 2):
-        ahead = (one.reward or 0.0) - (other.reward or 0.0)
         yield one, other, 0.5 if ahead == 0 else float(ahead > 0)
 
 

@@ -1,6 +1,5 @@
 """Says where a model comes from, and verifies that its files are still those that were written."""
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from annotator.storage.hidden_paths import without_places
+from rewards.learning.data import file_sha256
 from rewards.models import RewardModel
 
 MANIFEST, REWARD_MANIFEST = "reward_model.json", "reward.json"
@@ -107,7 +107,7 @@ def changed_files(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
         path = folder / name
         if not path.is_file():
             yield _("%(file)s is missing.") % {"file": _described(path)}
-        elif _sha256(path) != digest:
+        elif file_sha256(path) != digest:
             text = _("%(file)s is not the file that was written: its sha256 differs.")
             yield text % {"file": _described(path)}
 
@@ -115,8 +115,3 @@ def changed_files(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
 def _described(path: Path) -> str:
     # Relative to the artifacts' folder: only the operator may know where that is.
     return str(path.relative_to(settings.ARTIFACTS))
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -153,16 +153,14 @@ def best_with_worst(task: Task, want: Wanted) -> tuple[Response, Response] | Non
 
 def _by_segments(task: Task, want: Wanted) -> Iterator[tuple[int, int, float]]:
     """Yields every two responses that the weighted means of their aspects tell apart."""
-    sums = [_mean_of_segments(response, want) for response in task.responses]
+    sums = []
+    for response in task.responses:
+        segments = [Segment(s.start, s.end, _stretched(s.scores, want)) for s in response.segments]
+        sums.append(_weighted_mean(mean_scores(segments), want))
     for first in range(len(sums)):
         for second in range(first + 1, len(sums)):
             if abs(sums[first] - sums[second]) >= 1e-9:
                 yield (first, second, 1.0) if sums[first] > sums[second] else (second, first, 1.0)
-
-
-def _mean_of_segments(response: Response, want: Wanted) -> float:
-    scores = mean_scores([Segment(s.start, s.end, _stretched(s.scores, want)) for s in response.segments])
-    return _weighted_mean(scores, want)
 
 
 def _weighted_mean(scores: Mapping[str, float], want: Wanted) -> float:

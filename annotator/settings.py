@@ -248,7 +248,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PARSER_CLASSES": ["annotator.api.parsing.StorableJSONParser"],
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
     "DEFAULT_PAGINATION_CLASS": "annotator.api.pagination.CursorPages",
-    "DEFAULT_SCHEMA_CLASS": "annotator.api.schema.CallSchema",
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "annotator.api.errors.answer_error",
     "URL_FORMAT_OVERRIDE": None,
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
@@ -305,7 +305,6 @@ CELERY_BEAT_SCHEDULE = {
     "refresh-agreement": {"task": "annotator.tasks.refresh_agreement", "schedule": 10.0, "options": {"expires": 10}},
     "assess-annotators": {"task": "annotator.tasks.assess_annotators", "schedule": 60.0, "options": {"expires": 60}},
     "forget-ended-logins": {"task": "annotator.tasks.forget_ended_logins", "schedule": 3600.0},
-    "forget-old-answers": {"task": "annotator.tasks.forget_old_answers", "schedule": 3600.0},
     "finish-withdrawals": {
         "task": "annotator.tasks.finish_withdrawals",
         "schedule": 60.0,

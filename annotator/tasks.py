@@ -6,7 +6,7 @@ The stages keep failures as rows, project by project (annotator/background/failu
 from celery import shared_task
 
 from annotator import assignment
-from annotator.accounts import idempotency, logins
+from annotator.accounts import logins
 from annotator.agreement import totals
 from annotator.annotation import drafts
 from annotator.background import beat_schedule, failures, heartbeats  # noqa: F401 - beat_schedule receives a signal
@@ -105,13 +105,6 @@ def forget_ended_logins() -> int:
     """Deletes sessions that are over and counts of wrong passwords that no longer matter."""
     with failures.as_whole("forget_ended_logins"):
         return logins.forget_ended(now=database_now())
-
-
-@shared_task
-def forget_old_answers() -> int:
-    """Deletes answers of REST that are kept for callers who send a call again."""
-    with failures.as_whole("forget_old_answers"):
-        return idempotency.sweep(now=database_now())
 
 
 @shared_task

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
+from uuid import uuid4
 
 import httpx
 
@@ -126,7 +127,7 @@ class Client:
     def create_project(self, slug: str, name: str, **settings: Any) -> Project:
         """Makes a project with HelpSteer2's rubric and protocol, as far as `settings` say nothing else."""
         body = {"slug": slug, "name": name, **settings}
-        return self.connection.one(Project, Call("POST", "projects/", body=body, keyed=True))
+        return self.connection.one(Project, Call("POST", "projects/", body=body))
 
     def add_member(self, project: str, username: str, *, role: str = "annotator") -> None:
         """Makes an existing account a member of a project."""
@@ -183,7 +184,7 @@ class Client:
         """
         wanted = {"layout": layout, "format": format, "gzip": gzip, **filters}
         body = {name: value if isinstance(value, bool) else text_of(value) for name, value in wanted.items() if value}
-        call = Call("POST", f"{_in(project)}export-jobs/", body=body, keyed=True)
+        call = Call("POST", f"{_in(project)}export-jobs/", body=body | _request_id())
         return exported(self.connection, call, to=Path(to), on_progress=on_progress, timeout=timeout)
 
     def rows(self, project: str, layout: str = "helpsteer2", **filters: Any) -> Iterator[dict[str, Any]]:
@@ -264,7 +265,7 @@ class Client:
     def start_run(self, project: str, *, reason: str = "", **config: Any) -> Run:
         """Starts a training run. `config` are settings for the trainer, such as `epochs=3`."""
         body = {"config": config} | ({"reason": reason} if reason else {})
-        return self.connection.one(Run, Call("POST", f"{_in(project)}training-runs/", body=body, keyed=True))
+        return self.connection.one(Run, Call("POST", f"{_in(project)}training-runs/", body=body))
 
     def wait_for_run(
         self, number: int, *, on_progress: Callable[[Run], object] | None = None, timeout: float | None = None
@@ -284,7 +285,7 @@ class Client:
 
     def retry_run(self, number: int) -> Run:
         """Starts a run like one that failed or was cancelled."""
-        return self.connection.one(Run, Call("POST", f"training-runs/{number}/retry/", keyed=True))
+        return self.connection.one(Run, Call("POST", f"training-runs/{number}/retry/"))
 
     def reject_run(self, number: int) -> Run:
         """Turns down the model of a run that awaits a decision; `promote` accepts it."""
@@ -338,7 +339,7 @@ class Client:
 
     def create_release(self, project: str, **particulars: Any) -> Release:
         """Asks for a release. `particulars` are `title`, `license`, `notes` and the others of REST."""
-        call = Call("POST", f"{_in(project)}releases/", body=_without_empty(particulars), keyed=True)
+        call = Call("POST", f"{_in(project)}releases/", body=_without_empty(particulars) | _request_id())
         return self.connection.one(Release, call)
 
     def wait_for_release(
@@ -374,6 +375,11 @@ class Client:
 
 def _in(project: str) -> str:
     return f"projects/{quote(project, safe='')}/"
+
+
+def _request_id() -> dict[str, str]:
+    """Returns the field by which the server knows a call again."""
+    return {"request_id": str(uuid4())}
 
 
 def _without_empty(values: Json) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from functools import cache
 from time import monotonic, sleep
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
-from uuid import uuid4
 
 import httpx
 
@@ -29,7 +28,6 @@ from rewardloop.version import VERSION
 
 T = TypeVar("T")
 API = "api/v1/"
-KEY = "Idempotency-Key"
 URL, TOKEN = "REWARDLOOP_URL", "REWARDLOOP_TOKEN"
 PAGE_SIZE = 200
 LONGEST_PAUSE = 60.0
@@ -43,8 +41,8 @@ _hints: Callable[[type], dict[str, Any]] = cache(get_type_hints)
 class Call:
     """One call below `/api/v1/`. Of its query, what is None, False or empty is left out.
 
-    `repeatable` ones do no harm when they arrive twice; `keyed` ones make something, and carry an Idempotency-Key by
-    which the server knows them again.
+    `repeatable` ones do no harm when they arrive twice: what would make something twice carries a `request_id`, by
+    which the server knows it again.
     """
 
     method: str
@@ -55,7 +53,6 @@ class Call:
     """A body that is read while it is sent, in place of `body`."""
     headers: Mapping[str, str] = field(default_factory=dict)
     repeatable: bool = True
-    keyed: bool = False
 
 
 class Connection:
@@ -103,11 +100,10 @@ class Connection:
         Raises:
             Refused, ServerAway, UnexpectedAnswer: what `error_in` makes of the last answer, or that none came.
         """
-        headers = {**(headers or {}), **({KEY: str(uuid4())} if call.keyed else {})}
         tries = 0
         while True:
             try:
-                response = self.http.send(self._request(call, query=query, headers=headers), stream=opens)
+                response = self.http.send(self._request(call, query=query, headers=headers or {}), stream=opens)
                 if opens and not response.is_success:
                     response.read()
             except httpx.TransportError as lost:
@@ -222,8 +218,8 @@ def _pause_before_again(call: Call, response: httpx.Response, *, otherwise: floa
     asked, status = retry_after(response), response.status_code
     if asked is None:
         return otherwise if status in {502, 504} and call.repeatable else None
-    # After 429 nothing has been looked at yet; 409 asks for patience where the same call is still being worked on.
-    patience = status == 429 or (status == 409 and call.keyed) or (status in {502, 503, 504} and call.repeatable)
+    # After 429 nothing has been looked at yet.
+    patience = status == 429 or (status in {502, 503, 504} and call.repeatable)
     return asked if patience and asked <= LONGEST_PAUSE else None
 
 

@@ -55,7 +55,7 @@ def imported_from_hub(
 ) -> ImportResult:
     """Has the server fetch a data set of the Hub, and waits until the rows of all its files are tasks."""
     ends = None if timeout is None else monotonic() + timeout
-    job = connection.one(ImportJob, Call("POST", jobs, {"hub": data_set, **query}, keyed=True))
+    job = connection.one(ImportJob, Call("POST", jobs, {"hub": data_set, **query}))
     files = [_result_of(connection, jobs, job, on_progress=on_progress, timeout=timeout)]
     # The jobs of its further files are there as soon as the first one has its file, and have its time.
     since = Call("GET", jobs, {"since": job.created_at})

@@ -16,7 +16,6 @@ from rest_framework.views import APIView
 from annotator import access
 from annotator.accounts import tokens
 from annotator.api.fields import KnownFields, WholeNumberField
-from annotator.api.idempotency import Idempotent
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.serializers import OwnMembershipSerializer
 from annotator.models import Membership, Scope, User
@@ -112,12 +111,11 @@ class Token(APIView):
         return "Token"
 
 
-class Tokens(Idempotent, generics.ListAPIView[StoredToken]):
+class Tokens(generics.ListAPIView[StoredToken]):
     """Lists the caller's own tokens. A POST issues one, which is shown only this once."""
 
     serializer_class = StoredTokenSerializer
     queryset = StoredToken.objects.none()
-    secrets = ("token",)
     filterset_fields = ("name",)
 
     def get_queryset(self) -> QuerySet[StoredToken]:

@@ -13,7 +13,6 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.api.fields import KnownFields
-from annotator.api.idempotency import Idempotent
 from annotator.api.model_serializers import ModelSerializer
 from annotator.db.clock import database_now
 from annotator.forms.data import TasksForm
@@ -85,10 +84,9 @@ class ForeseenChangeSerializer(serializers.Serializer[Any]):
     leases = serializers.IntegerField(help_text="of people who are at one of the tasks")
 
 
-class BulkChanges(Idempotent, generics.ListAPIView[BulkChange]):
+class BulkChanges(generics.ListAPIView[BulkChange]):
     """Lists the changes of many tasks at once, for the project's managers."""
 
-    in_one_transaction = False
     serializer_class = BulkChangeSerializer
     queryset = BulkChange.objects.none()
     filterset_fields = ("action",)

@@ -11,7 +11,6 @@ from rest_framework.response import Response
 from annotator import access
 from annotator.api.fields import KnownFields
 from annotator.api.filters import EditFilter
-from annotator.api.idempotency import Idempotent
 from annotator.api.model_serializers import ModelSerializer
 from annotator.db.clock import database_now
 from annotator.models import Rating
@@ -45,7 +44,7 @@ class MadeSerializer(serializers.Serializer[Any]):
     created = serializers.IntegerField(help_text="new tasks; an edit that has one already makes none")
 
 
-class Edits(Idempotent, generics.ListAPIView[Rating]):
+class Edits(generics.ListAPIView[Rating]):
     """Lists the edits of the project that count, the newest first, for its managers."""
 
     serializer_class = EditSerializer

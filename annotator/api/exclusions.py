@@ -13,7 +13,6 @@ from rest_framework.response import Response
 from annotator import access
 from annotator.api.fields import KnownFields
 from annotator.api.filters import ExclusionFilter
-from annotator.api.idempotency import Idempotent
 from annotator.api.model_serializers import ModelSerializer
 from annotator.db.clock import database_now
 from annotator.models import Exclusion, Project, User
@@ -67,10 +66,9 @@ def _annotator(project: Project, name: str) -> User:
 DRY_RUN = OpenApiParameter("dry_run", bool, description="1: say what would change, and change nothing")
 
 
-class Exclusions(Idempotent, generics.ListAPIView[Exclusion]):
+class Exclusions(generics.ListAPIView[Exclusion]):
     """Lists the annotators whose work does not count in the project, for its managers."""
 
-    in_one_transaction = False
     serializer_class = ExclusionSerializer
     queryset = Exclusion.objects.none()
     filterset_class = ExclusionFilter

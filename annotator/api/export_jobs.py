@@ -1,5 +1,6 @@
 """REST calls on exports that the light worker writes to a file: ask for one, follow it, download it, delete it."""
 
+from functools import partial
 from typing import Any
 
 from django.db.models import QuerySet
@@ -14,8 +15,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
-from annotator.api.idempotency import Idempotent
 from annotator.api.model_serializers import ModelSerializer
+from annotator.api.request_ids import RequestIdField, earlier_or_new
 from annotator.api.scopes import ForReaders
 from annotator.api.transfer import WhateverIsAccepted
 from annotator.db.clock import database_now
@@ -24,7 +25,7 @@ from annotator.exporting.filters import PARAMETERS, fields_from, filters_from
 from annotator.exporting.formats import FORMATS
 from annotator.exporting.jobs import downloaded
 from annotator.exporting.layouts import LAYOUTS
-from annotator.models import ExportJob, IdempotentCall, User
+from annotator.models import ExportJob
 
 
 class ExportJobSerializer(ModelSerializer[ExportJob]):
@@ -59,6 +60,7 @@ class WantedSerializer(serializers.Serializer[Any]):
     layout = serializers.ChoiceField(list(LAYOUTS), default="helpsteer2")
     format = serializers.ChoiceField(list(FORMATS), default="jsonl")
     gzip = serializers.BooleanField(default=False)
+    request_id = RequestIdField()
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         filters = {
@@ -73,7 +75,7 @@ def _own_jobs(request: Request, slug: str) -> QuerySet[ExportJob]:
     return jobs.jobs_of(access.reviewed_project(user, slug), user).select_related("project__rubric", "requested_by")
 
 
-class ExportJobs(ForReaders, Idempotent, generics.ListAPIView[ExportJob]):
+class ExportJobs(ForReaders, generics.ListAPIView[ExportJob]):
     """Lists the caller's own files. A POST asks for one, which the light worker writes."""
 
     serializer_class = ExportJobSerializer
@@ -82,9 +84,6 @@ class ExportJobs(ForReaders, Idempotent, generics.ListAPIView[ExportJob]):
 
     def get_queryset(self) -> QuerySet[ExportJob]:
         return _own_jobs(self.request, self.kwargs["slug"])
-
-    def require_access(self, user: User, call: IdempotentCall) -> None:
-        access.reviewed_project(user, self.kwargs["slug"])
 
     @extend_schema(
         request=WantedSerializer,
@@ -102,14 +101,16 @@ class ExportJobs(ForReaders, Idempotent, generics.ListAPIView[ExportJob]):
         serializer.is_valid(raise_exception=True)
         wanted = serializer.validated_data
         texts = {name: wanted[name] for name in PARAMETERS if name in wanted}
-        job = jobs.request(
+        make = partial(
+            jobs.request,
             project,
-            **{name: wanted[name] for name in ("layout", "format", "gzip")},
+            **{name: wanted[name] for name in ("layout", "format", "gzip", "request_id")},
             filters=filters_from(texts),
             fields=fields_from(texts),
             by=user,
             now=database_now(),
         )
+        job = earlier_or_new(jobs.jobs_of(project, user), wanted["request_id"], make)
         location = {"Location": reverse("api:export-job", args=[slug, job.pk])}
         return Response(ExportJobSerializer(job).data, status=status.HTTP_202_ACCEPTED, headers=location)
 

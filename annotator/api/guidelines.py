@@ -8,7 +8,6 @@ from rest_framework.response import Response
 
 from annotator import access
 from annotator.api.fields import KnownFields, WholeNumberField
-from annotator.api.idempotency import Idempotent
 from annotator.api.model_serializers import ModelSerializer
 from annotator.models import Guideline
 from annotator.projects.guidelines import LONGEST_GUIDELINES, publish
@@ -27,7 +26,7 @@ class NewGuidelineSerializer(KnownFields):
     based_on = WholeNumberField(required=False, min_value=0, help_text="0: no version; absent: whichever there is")
 
 
-class Guidelines(Idempotent, generics.ListAPIView[Guideline]):
+class Guidelines(generics.ListAPIView[Guideline]):
     """Lists the versions of a project's guidelines, the oldest first, for its members."""
 
     serializer_class = GuidelineSerializer

@@ -1,6 +1,5 @@
 """REST calls on imports that the light worker does: send a file, follow it, check it, cancel it; and kept mappings."""
 
-from datetime import timedelta
 from typing import Any
 
 from django.db.models import QuerySet
@@ -17,7 +16,6 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.api.filters import ImportJobFilter
-from annotator.api.idempotency import Idempotent
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.transfer import (
     FITTING_PARAMETER,
@@ -143,19 +141,16 @@ def _managed_job(request: Request, slug: str, job_id: int) -> ImportJob:
     return get_object_or_404(rows, project=_managed(request, slug), pk=job_id)
 
 
-class ImportJobs(Idempotent, generics.ListAPIView[ImportJob]):
+class ImportJobs(generics.ListAPIView[ImportJob]):
     """Lists the imports that the light worker does or did. A POST sends a file, as the body or as a form.
 
     It may also name a public data set of the Hugging Face Hub, which the worker fetches: one import for each file.
     """
 
-    in_one_transaction = False
     serializer_class = ImportJobSerializer
     queryset = ImportJob.objects.none()
     filterset_class = ImportJobFilter
     parser_classes = [MultiPartParser, StreamParser]
-    body_is_streamed = True
-    longest = timedelta(hours=1)  # a gigabyte over a slow line
 
     def get_queryset(self) -> QuerySet[ImportJob]:
         project = _managed(self.request, self.kwargs["slug"])
@@ -259,7 +254,7 @@ class ErrorsOfImportJob(APIView):
         return answer
 
 
-class ImportMappings(Idempotent, generics.ListAPIView[ImportMapping]):
+class ImportMappings(generics.ListAPIView[ImportMapping]):
     """The mappings of columns that the project keeps; a POST keeps one, in place of one of the same name."""
 
     serializer_class = MappingSerializer

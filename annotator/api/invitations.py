@@ -15,8 +15,8 @@ from annotator import access
 from annotator.accounts import logins
 from annotator.api.fields import KnownFields, WholeNumberField
 from annotator.api.filters import InvitationFilter
-from annotator.api.idempotency import Idempotent
 from annotator.api.model_serializers import ModelSerializer
+from annotator.api.request_ids import RequestIdField, earlier_or_new
 from annotator.api.scopes import WithinScopes
 from annotator.api.serializers import OwnMembershipSerializer
 from annotator.db.clock import database_now
@@ -68,6 +68,7 @@ class WishSerializer(KnownFields):
     quota = WholeNumberField(default=None, allow_null=True)
     meant_for = serializers.CharField(default="", allow_blank=True, max_length=LONGEST_NAME)
     email = serializers.EmailField(default="", allow_blank=True)
+    request_id = RequestIdField()
 
 
 class NewInvitationSerializer(InvitationSerializer):
@@ -80,12 +81,14 @@ class NewInvitationSerializer(InvitationSerializer):
         fields = ["link", "token", *InvitationSerializer.Meta.fields]
 
 
-class Invitations(Idempotent, generics.ListAPIView[Invitation]):
-    """Lists a project's invitations, for its managers. A POST makes one, whose link is answered only this once."""
+class Invitations(generics.ListAPIView[Invitation]):
+    """Lists a project's invitations, for its managers. A POST makes one, whose link is answered only this once.
+
+    Sent again with its `request_id`, the call answers 200 with the invitation, without its link.
+    """
 
     serializer_class = InvitationSerializer
     queryset = Invitation.objects.none()
-    secrets = ("link", "token")
     filterset_class = InvitationFilter
 
     def get_queryset(self) -> QuerySet[Invitation]:
@@ -94,7 +97,7 @@ class Invitations(Idempotent, generics.ListAPIView[Invitation]):
 
     @extend_schema(
         request=WishSerializer,
-        responses={201: NewInvitationSerializer},
+        responses={201: NewInvitationSerializer, 200: InvitationSerializer},
         examples=[OpenApiExample("Twenty people", {"role": "annotator", "places": 20, "days": 14}, request_only=True)],
     )
     def post(self, request: Request, slug: str) -> Response:
@@ -102,9 +105,16 @@ class Invitations(Idempotent, generics.ListAPIView[Invitation]):
         project = access.managed_project(user, slug)
         serializer = WishSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        row, secret = invitations.invite(
-            project, InvitationInput(**serializer.validated_data), by=user, now=database_now()
-        )
+        secret, wish = "", InvitationInput(**serializer.validated_data)
+
+        def invite() -> Invitation:
+            nonlocal secret
+            row, secret = invitations.invite(project, wish, by=user, now=database_now())
+            return row
+
+        row = earlier_or_new(project.invitations.all(), wish.request_id, invite)
+        if not secret:
+            return Response(InvitationSerializer(row).data)
         link = request.build_absolute_uri(reverse("invitation", args=[secret]))
         invitation_mails.send([(row, link)])
         row.refresh_from_db(fields=["mailed_at"])

@@ -1,6 +1,5 @@
 """REST calls on projects, their members, tasks and annotations."""
 
-import json
 from contextlib import nullcontext
 from typing import Any
 
@@ -22,7 +21,6 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.api.filters import AnnotationFilter, MemberFilter, SinceFilter
-from annotator.api.idempotency import Idempotent
 from annotator.api.members import AnswerSerializer, MemberSerializer
 from annotator.api.serializers import (
     AnnotationSerializer,
@@ -34,7 +32,7 @@ from annotator.api.serializers import (
 )
 from annotator.db.clock import database_now
 from annotator.forms.data import TasksForm
-from annotator.models import Annotation, IdempotentCall, Membership, Project, Task, User
+from annotator.models import Annotation, Membership, Project, Task, User
 from annotator.models.project import ProjectQuerySet
 from annotator.projects import archive, deletion, figures, members, project_settings
 from annotator.projects.pseudonyms import name_of
@@ -60,7 +58,7 @@ class ProjectFilter(filters.FilterSet):  # type: ignore[misc]
         ],
     ),
 )
-class Projects(Idempotent, generics.ListCreateAPIView[Project]):
+class Projects(generics.ListCreateAPIView[Project]):
     """Lists the caller's projects that are not archived. Staff and managers may create projects, which they manage."""
 
     serializer_class = ProjectSerializer
@@ -76,9 +74,6 @@ class Projects(Idempotent, generics.ListCreateAPIView[Project]):
         page = super().paginate_queryset(queryset)
         figures.add_progress(page or [], now=database_now())
         return page
-
-    def require_access(self, user: User, call: IdempotentCall) -> None:
-        access.managed_project(user, json.loads(call.body)["slug"])
 
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         user = access.user_of(request)
@@ -176,7 +171,7 @@ def _as_answered(project: Project, user: User) -> Any:
     return ProjectSerializer(seen).data
 
 
-class Members(Idempotent, generics.ListCreateAPIView[Membership]):
+class Members(generics.ListCreateAPIView[Membership]):
     """Lists a project's members. Managers add members, with a password for a new account.
 
     A new manager has to accept the role first, unless this call creates the account.

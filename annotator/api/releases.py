@@ -15,8 +15,8 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.api.fields import WholeNumberField
-from annotator.api.idempotency import Idempotent
 from annotator.api.model_serializers import ModelSerializer
+from annotator.api.request_ids import RequestIdField, earlier_or_new
 from annotator.api.transfer import WhateverIsAccepted
 from annotator.db.clock import database_now
 from annotator.models import Release
@@ -85,13 +85,14 @@ class ParticularsSerializer(serializers.Serializer[Any]):
     rubric_version = WholeNumberField(
         default=None, allow_null=True, help_text="only labels and ratings made under it; null: all"
     )
+    request_id = RequestIdField()
 
 
 def _releases(request: Request, slug: str) -> QuerySet[Release]:
     return jobs.releases_of(access.managed_project(access.user_of(request), slug))
 
 
-class Releases(Idempotent, generics.ListAPIView[Release]):
+class Releases(generics.ListAPIView[Release]):
     """Lists the project's releases. A POST asks for one, which the light worker makes."""
 
     serializer_class = ReleaseSerializer
@@ -107,7 +108,13 @@ class Releases(Idempotent, generics.ListAPIView[Release]):
         project = access.managed_project(user, slug)
         serializer = ParticularsSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        release = jobs.request(project, Particulars(**serializer.validated_data), by=user, now=database_now())
+        request_id = serializer.validated_data.pop("request_id")
+        particulars = Particulars(**serializer.validated_data)
+        release = earlier_or_new(
+            jobs.releases_of(project),
+            request_id,
+            lambda: jobs.request(project, particulars, by=user, now=database_now(), request_id=request_id),
+        )
         location = {"Location": reverse("api:release", args=[slug, release.number])}
         return Response(ReleaseSerializer(release).data, status=status.HTTP_202_ACCEPTED, headers=location)
 

@@ -13,7 +13,6 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.api.fields import KnownFields, NumberField, WholeNumberField
-from annotator.api.idempotency import Idempotent
 from annotator.models import Attribute, Rubric
 from annotator.projects import rubrics
 from annotator.projects.preset_rubrics import AttributeText, RubricText
@@ -96,7 +95,7 @@ class ChangeSerializer(serializers.Serializer[rubrics.Change]):
     )
 
 
-class Rubrics(Idempotent, generics.GenericAPIView[Rubric]):
+class Rubrics(generics.GenericAPIView[Rubric]):
     """The rubrics that new projects can choose: those that come with the product, and the caller's own."""
 
     serializer_class = RubricTextSerializer

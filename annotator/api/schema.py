@@ -8,7 +8,6 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
 
-from annotator.api import idempotency
 from annotator.api.authentication import HOW, TokenAsPassword, TokenAuthentication
 
 
@@ -30,17 +29,6 @@ class PasswordScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:
         return {"type": "http", "scheme": "basic"}
-
-
-class CallSchema(AutoSchema):
-    """Describes a call, with the parameters that its kind of view brings."""
-
-    def get_override_parameters(self) -> list[Any]:
-        """Returns the parameters besides those of the address, the filters and the pages."""
-        own = super().get_override_parameters()
-        if self.method == "POST" and isinstance(self.view, idempotency.Idempotent):
-            own = [*own, *idempotency.PARAMETERS]
-        return own
 
 
 def allow_several(result: dict[str, Any], **_: Any) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.api.fields import KnownFields
-from annotator.api.idempotency import Idempotent
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.pagination import CursorPages
 from annotator.db.clock import database_now
@@ -95,12 +94,11 @@ def _webhook(request: Request, slug: str, pk: int) -> Webhook:
     return get_object_or_404(_webhooks(request, slug), pk=pk)
 
 
-class Webhooks(Idempotent, generics.ListAPIView[Webhook]):
+class Webhooks(generics.ListAPIView[Webhook]):
     """Lists the project's webhooks. A POST makes one, whose secret is answered only this once."""
 
     serializer_class = WebhookSerializer
     queryset = Webhook.objects.none()
-    secrets = ("secret",)
     filterset_fields = ("active",)
 
     def get_queryset(self) -> QuerySet[Webhook]:
@@ -148,7 +146,7 @@ class OneWebhook(APIView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class TestOfWebhook(Idempotent):
+class TestOfWebhook(APIView):
     """Sends the event `webhook.test` once; the delivery says what came of it."""
 
     @extend_schema(request=None, responses={202: DeliverySerializer})

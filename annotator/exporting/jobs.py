@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
@@ -49,6 +50,7 @@ def request(
     fields: Sequence[str] = (),
     by: User,
     now: datetime,
+    request_id: UUID | None = None,
 ) -> ExportJob:
     """Has the light worker write an export to a file for the person `by`.
 
@@ -76,6 +78,7 @@ def request(
             filters=filters.as_parameters(),
             fields=list(fields),
             created_at=now,
+            request_id=request_id,
         )
         audit.record(
             "labels.file_requested", _subject(job), project=project, **for_audit(layout, format, filters, fields)

@@ -27,7 +27,6 @@ from annotator.models.audit import AuditEntry
 from annotator.models.background import BackgroundFailure, Installation, RecountWanted
 from annotator.models.export_jobs import ExportJob
 from annotator.models.gold import ExpertRating, Gold, QualificationAnswer, QualificationRun
-from annotator.models.idempotency import IdempotentCall
 from annotator.models.imports import Import, ImportJob, ImportJobError, ImportMapping
 from annotator.models.label import Consensus, Label
 from annotator.models.member import (

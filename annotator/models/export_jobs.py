@@ -76,11 +76,15 @@ class ExportJob(Job):
     bytes_done = models.BigIntegerField(default=0)
     sha256 = models.CharField(max_length=64, blank=True, help_text="of the file; empty while there is none")
     created_at = models.DateTimeField()
+    request_id = models.UUIDField(null=True, blank=True, help_text="made up by whoever asked, who may ask again")
 
     objects = ExportJobQuerySet.as_manager()
 
     class Meta:
         constraints = [
+            models.UniqueConstraint(
+                fields=["project", "requested_by", "request_id"], name="an_export_is_made_once_for_a_request"
+            ),
             models.CheckConstraint(
                 condition=Q(state__in=["waiting", "working"], finished_at__isnull=True)
                 | Q(state__in=["done", "failed", "expired", "withdrawn"], finished_at__isnull=False),

@@ -199,11 +199,13 @@ class Invitation(models.Model):
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True, blank=True)
+    request_id = models.UUIDField(null=True, blank=True, help_text="made up by whoever asked, who may ask again")
 
     class Meta:
         verbose_name = _("invitation")
         verbose_name_plural = _("invitations")
         constraints = [
+            models.UniqueConstraint(fields=["project", "request_id"], name="an_invitation_is_made_once_for_a_request"),
             models.CheckConstraint(condition=Q(taken__lte=F("places")), name="no_more_join_than_are_invited"),
             models.CheckConstraint(
                 condition=Q(places__gte=1, places__lte=MOST_PLACES), name="an_invitation_is_for_somebody"

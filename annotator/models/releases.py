@@ -86,12 +86,14 @@ class Release(Job):
     archive_size = models.BigIntegerField(default=0)
     archive_sha256 = models.CharField(max_length=64, blank=True, help_text="empty while there are no files")
     created_at = models.DateTimeField()
+    request_id = models.UUIDField(null=True, blank=True, help_text="made up by whoever asked, who may ask again")
 
     objects = ReleaseQuerySet.as_manager()
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["project", "number"], name="release_number_once_per_project"),
+            models.UniqueConstraint(fields=["project", "request_id"], name="a_release_is_made_once_for_a_request"),
             models.CheckConstraint(
                 condition=Q(state__in=["waiting", "working"], finished_at__isnull=True)
                 | Q(state__in=["done", "failed", "withdrawn"], finished_at__isnull=False),

@@ -3,7 +3,6 @@
 Snapshots that are on disk already are not changed: the machine half marks them, and managers may erase them.
 """
 
-import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +21,6 @@ from annotator.models import (
     Exclusion,
     ExpertRating,
     ExportJob,
-    IdempotentCall,
     ImportJob,
     ImportJobError,
     Label,
@@ -233,8 +231,6 @@ def _erase_in_project(project: int, eraser: Eraser) -> None:
     _rewrite(ImportJob.objects.filter(project=project), {"error": eraser.text})
     errors = ImportJobError.objects.filter(job__project=project)
     _rewrite(errors, {"field": eraser.text, "error": eraser.text})
-    # Nor do they say which project.
-    _rewrite(IdempotentCall.objects.exclude(body=""), {"body": lambda body: json.dumps(eraser.json(json.loads(body)))})
 
 
 def _rewrite(rows: QuerySet[Any], fields: Mapping[str, Callable[[Any], Any]]) -> None:

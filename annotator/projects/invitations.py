@@ -7,6 +7,7 @@ manager who is dismissed cannot come back by a link of their own.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Case, F, QuerySet, Value, When
@@ -89,6 +90,7 @@ class InvitationInput:
     days: int = DAYS
     email: str = ""
     meant_for: str = ""
+    request_id: UUID | None = None
 
 
 @transaction.atomic
@@ -110,6 +112,7 @@ def invite(project: Project, wish: InvitationInput, *, by: User, now: datetime) 
         made_by=by,
         created_at=now,
         expires_at=now + timedelta(days=wish.days),
+        request_id=wish.request_id,
     )
     secret = passwords.new_secret()
     invitation.digest = passwords.digest_of(secret)

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
@@ -45,7 +46,9 @@ class TooManyReleases(Refusal):
 # The web's side --------------------------------------------------------------------------------------------
 
 
-def request(project: Project, particulars: Particulars, *, by: User, now: datetime) -> Release:
+def request(
+    project: Project, particulars: Particulars, *, by: User, now: datetime, request_id: UUID | None = None
+) -> Release:
     """Has the light worker make a release of the project's data.
 
     Raises:
@@ -54,10 +57,12 @@ def request(project: Project, particulars: Particulars, *, by: User, now: dateti
     """
     particulars.require_usable()
     heartbeats.require("light")
-    return add(project, particulars, by=by, now=now)
+    return add(project, particulars, by=by, now=now, request_id=request_id)
 
 
-def add(project: Project, particulars: Particulars, *, by: User | None, now: datetime) -> Release:
+def add(
+    project: Project, particulars: Particulars, *, by: User | None, now: datetime, request_id: UUID | None = None
+) -> Release:
     """Adds the row of a release, under the project's next number; whoever carries out what waits writes its files.
 
     Raises:
@@ -79,7 +84,12 @@ def add(project: Project, particulars: Particulars, *, by: User | None, now: dat
             raise TooManyReleases(text % {"project": project.name, "number": MOST})
         number = Project.objects.values_list("releases_made", flat=True).get(pk=project.pk)
         release = Release.objects.create(
-            project=project, number=number, requested_by=by, created_at=now, **asdict(particulars)
+            project=project,
+            number=number,
+            requested_by=by,
+            created_at=now,
+            request_id=request_id,
+            **asdict(particulars),
         )
         audit.record("release.requested", str(release), project=project, license=release.license, title=release.title)
         messages.send_on_commit("annotator.tasks.write_releases")

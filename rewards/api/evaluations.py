@@ -15,7 +15,6 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
-from annotator.api.idempotency import Idempotent
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.transfer import WhateverIsAccepted
 from annotator.exporting.spreadsheets import csv_lines
@@ -148,10 +147,9 @@ class OneEvaluation(APIView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class EvaluationJobs(Idempotent, generics.ListCreateAPIView[EvaluationJob]):
+class EvaluationJobs(generics.ListCreateAPIView[EvaluationJob]):
     """The files that a project's models are or were judged by; a POST sends one, as a multipart form."""
 
-    in_one_transaction = False
     serializer_class = EvaluationJobSerializer
     queryset = EvaluationJob.objects.none()
     filterset_class = EvaluationJobFilter

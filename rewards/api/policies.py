@@ -16,11 +16,10 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.api.fields import KnownFields, SettingsField
-from annotator.api.idempotency import Idempotent
 from annotator.api.releases import RANGE
 from annotator.api.transfer import WhateverIsAccepted
 from annotator.db.clock import database_now
-from annotator.models import IdempotentCall, Project, User
+from annotator.models import Project
 from annotator.web.tar_archives import TAR
 from rewards import runs
 from rewards.access import managed_policy, managed_policy_run
@@ -110,7 +109,7 @@ class OfferRequestSerializer(KnownFields):
     confirm = serializers.BooleanField(default=False)
 
 
-class PolicyRuns(Idempotent, generics.ListCreateAPIView[TrainingRun]):
+class PolicyRuns(generics.ListCreateAPIView[TrainingRun]):
     """A project's policy runs, for its managers; a POST starts one and answers 202, or says that no worker listens."""
 
     serializer_class = PolicyRunSerializer
@@ -181,11 +180,8 @@ class CancelPolicyRun(APIView):
         return Response(PolicyRunSerializer(run).data)
 
 
-class RetryPolicyRun(Idempotent):
+class RetryPolicyRun(APIView):
     """A new run like one that failed or was cancelled: the same settings, and the same snapshot if it may be used."""
-
-    def require_access(self, user: User, call: IdempotentCall) -> None:
-        managed_policy_run(user, self.kwargs["pk"])
 
     @extend_schema(request=None, responses={202: PolicyRunSerializer})
     def post(self, request: Request, pk: int) -> Response:

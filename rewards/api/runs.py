@@ -11,9 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
-from annotator.api.idempotency import Idempotent
 from annotator.db.clock import database_now
-from annotator.models import IdempotentCall, User
 from rewards import runs
 from rewards.access import managed_run, reviewed_run
 from rewards.api.serializers import (
@@ -25,7 +23,7 @@ from rewards.models import TrainingRun
 from rewards.new_labels import unchanged_since
 
 
-class TrainingRuns(Idempotent, generics.ListCreateAPIView[TrainingRun]):
+class TrainingRuns(generics.ListCreateAPIView[TrainingRun]):
     """A project's runs; a POST starts one and answers 202, or says at once that no worker listens."""
 
     serializer_class = TrainingRunSerializer
@@ -76,11 +74,8 @@ class CancelTrainingRun(APIView):
         return Response(TrainingRunSerializer(run).data)
 
 
-class RetryTrainingRun(Idempotent):
+class RetryTrainingRun(APIView):
     """A new run like one that failed or was cancelled: the same settings, and the same snapshot if it may be used."""
-
-    def require_access(self, user: User, call: IdempotentCall) -> None:
-        managed_run(user, self.kwargs["pk"])
 
     @extend_schema(request=None, responses={202: TrainingRunSerializer})
     def post(self, request: Request, pk: int) -> Response:

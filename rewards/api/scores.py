@@ -16,9 +16,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
-from annotator.api.idempotency import Idempotent
 from annotator.api.scopes import ForScoring
-from annotator.models import IdempotentCall, User
+from annotator.models import User
 from annotator.refusals import Refusal
 from rewards import scoring
 from rewards.api.serializers import (
@@ -43,15 +42,8 @@ Without the limit a slow score worker would leave no thread for the pages.
 """
 
 
-class ScoreItems(ForScoring, Idempotent):
+class ScoreItems(ForScoring, APIView):
     """Scores items by a warm worker: 200 with the results, or 202 with a job where it takes longer."""
-
-    in_one_transaction = False
-
-    def require_access(self, user: User, call: IdempotentCall) -> None:
-        data = ScoreRequestSerializer(data=self.request.data)
-        data.is_valid(raise_exception=True)
-        _model_for(user, data.validated_data)
 
     @extend_schema(
         request=ScoreRequestSerializer,

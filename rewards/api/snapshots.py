@@ -11,7 +11,6 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
-from annotator.api.idempotency import Idempotent
 from annotator.db.clock import database_now
 from rewards import erasure
 from rewards.access import managed_snapshot, reviewed_snapshot_job
@@ -20,7 +19,7 @@ from rewards.models import Snapshot
 from rewards.snapshots import jobs
 
 
-class Snapshots(Idempotent, generics.ListCreateAPIView[Snapshot]):
+class Snapshots(generics.ListCreateAPIView[Snapshot]):
     """A project's snapshots; a POST asks a worker for one and answers 202, or says at once that no worker listens."""
 
     serializer_class = SnapshotSerializer

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.apps import apps
@@ -144,7 +145,7 @@ def work_of_workers(carol: APIClient, project: Project, cast: Cast) -> None:
     import_rows(project, json_lines(*(label_row(f"Question {n}?", f"Answer {n}.") for n in range(3))), now=NOW)
     for address in ("snapshots", "training-runs", "releases", "export-jobs"):
         twice(lambda address=address: carol.post(f"{API}/{address}/", {}, format="json"))  # type: ignore[misc]
-    twice(lambda: carol.post(f"{API}/invitations/", {}, headers={"idempotency-key": "one"}))
+    twice(lambda: carol.post(f"{API}/invitations/", {"request_id": str(UUID(int=1))}))
 
 
 def counts(carol: APIClient, project: Project, cast: Cast) -> None:

@@ -1,5 +1,7 @@
 """What the client does when the server is away, overloaded, or not Rewardloop at all."""
 
+import json
+
 import httpx
 import pytest
 
@@ -71,13 +73,12 @@ def test_what_may_have_arrived_is_not_sent_twice(pauses: list[float]) -> None:
     assert (pauses, len(script.requests)) == ([], 1)
 
 
-def test_what_makes_something_is_sent_again_under_the_same_key(pauses: list[float]) -> None:
-    in_use = refusal(409, code="idempotency_key_in_use", Retry_After="1")
-    asker, script = client(httpx.ReadError("reset"), in_use, httpx.Response(202, json=RUN))
-    assert asker.start_run("talk").id == 3
-    assert len({request.headers["Idempotency-Key"] for request in script.requests}) == 1
-    asker.start_run("talk")
-    assert len({request.headers["Idempotency-Key"] for request in script.requests}) == 2
+def test_what_makes_something_is_sent_again_under_the_same_id(pauses: list[float]) -> None:
+    asker, script = client(httpx.ReadError("reset"), httpx.Response(202, json={"number": 1, "state": "waiting"}))
+    assert asker.create_release("talk").number == 1
+    assert len({json.loads(request.content)["request_id"] for request in script.requests}) == 1
+    asker.create_release("talk")
+    assert len({json.loads(request.content)["request_id"] for request in script.requests}) == 2
 
 
 def test_what_has_not_left_is_sent_again(pauses: list[float]) -> None:

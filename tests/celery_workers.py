@@ -13,7 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 from django.conf import settings
 from django.db import connection
 
-from annotator.background import heartbeats
+from annotator.background import heartbeats, redis_client
 
 
 def wait_for(condition: Callable[[], object], *, seconds: float = 60, what: str = "the condition") -> None:
@@ -53,7 +53,7 @@ def worker(queue: str, var_dir: Path, *, log: str = "", **extra: str) -> Iterato
             cwd=settings.BASE_DIR,
         )
     try:
-        wait_for(lambda: name in str(heartbeats.connection().hkeys(heartbeats.KEY)), what=f"worker {queue}")
+        wait_for(lambda: name in str(redis_client.connection().hkeys(heartbeats.KEY)), what=f"worker {queue}")
         yield process
     finally:
         if process.poll() is None:
@@ -63,4 +63,4 @@ def worker(queue: str, var_dir: Path, *, log: str = "", **extra: str) -> Iterato
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-        heartbeats.connection().delete(heartbeats.KEY)
+        redis_client.connection().delete(heartbeats.KEY)

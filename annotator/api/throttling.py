@@ -1,48 +1,63 @@
-"""Limits the calls of a token, and says in the headers of every answer how many are left.
+"""Limits how many REST calls a token, or an account without one, makes in a minute.
 
-The headers are those of draft-ietf-httpapi-ratelimit-headers.
+All web processes count together, in Redis. While Redis is away, nobody is limited: no call depends on it.
 """
 
-from typing import TYPE_CHECKING, Any
+import logging
+import math
+import time
+from typing import TYPE_CHECKING
 
+import redis
+from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
-from annotator.accounts.call_limits import WINDOW_SECONDS, CallLimits, Standing, TooManyCalls
+from annotator.background.redis_client import connection
 from annotator.models import Token, User
+from annotator.refusals import Refusal
 
 if TYPE_CHECKING:  # the framework's views import this module, as the settings name it
     from rest_framework.views import APIView
 
-_limits = CallLimits()
+WINDOW_SECONDS = 60
+PAUSE_SECONDS = 10.0
+"""After Redis has not answered, calls are let through for so long without asking it."""
+_log = logging.getLogger(__name__)
+_away_until = -math.inf
 
 
 class ByToken(BaseThrottle):
     """Counts calls by token, and by account for a session. Who has not logged in has the limits on logins alone."""
 
     def allow_request(self, request: Request, view: "APIView") -> bool:
-        """Returns True and sets the headers. Raises TooManyCalls."""
-        if (caller := _caller(request)) is None:
-            return True
-        try:
-            standing = _limits.note(caller)
-        except TooManyCalls as refused:
-            refused.headers = {**refused.headers, **_headers(refused.standing)}
-            raise
-        if standing is not None:
-            headers: dict[str, Any] = view.headers
-            headers.update(_headers(standing))
+        """Returns True. Raises Refusal if the caller has made all calls of this minute."""
+        if isinstance(request.auth, Token):
+            note(f"token {request.auth.pk}")
+        elif isinstance(request.user, User):
+            note(f"account {request.user.pk}")
         return True
 
 
-def _caller(request: Request) -> str | None:
-    if isinstance(request.auth, Token):
-        return f"token {request.auth.pk}"
-    return f"account {request.user.pk}" if isinstance(request.user, User) else None
-
-
-def _headers(standing: Standing) -> dict[str, str]:
-    return {
-        "RateLimit-Policy": f'"calls";q={standing.most};w={WINDOW_SECONDS}',
-        "RateLimit": f'"calls";r={standing.left};t={standing.seconds}',
-    }
+def note(caller: str) -> None:
+    """Counts a call. Raises Refusal if the caller has made all calls of this minute."""
+    global _away_until
+    most = settings.API_CALLS_A_MINUTE
+    if not most or time.monotonic() < _away_until:
+        return
+    minute, passed = divmod(time.time(), WINDOW_SECONDS)
+    try:
+        with connection().pipeline(transaction=False) as pipeline:
+            pipeline.incr(key := f"rewardloop:calls:{caller}:{minute:.0f}")
+            pipeline.expire(key, 2 * WINDOW_SECONDS)
+            counted, _ = pipeline.execute()
+    except (redis.RedisError, OSError) as away:
+        _away_until = time.monotonic() + PAUSE_SECONDS
+        _log.warning("calls of REST are not limited for %d s: %s", PAUSE_SECONDS, away)
+        return
+    if counted > most:
+        seconds = math.ceil(WINDOW_SECONDS - passed)
+        text = f"You may make {most:,} calls a minute. Wait {seconds} s before you make the next one."
+        refusal = Refusal(text, code="too_many_calls", status=429)
+        refusal.headers = {"Retry-After": str(seconds)}
+        raise refusal

@@ -11,19 +11,16 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import redis
 from celery.signals import beat_init, worker_ready, worker_shutting_down
 from django.conf import settings
 from django.utils.translation import gettext as _
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from annotator.background import fitness, messages
 from annotator.background.fitness import Fault
-from annotator.celery import PATIENCE_SECONDS
+from annotator.background.redis_client import connection
 from annotator.refusals import Refusal
 from annotator.stopping import stopping
 from annotator.storage import artifacts
@@ -67,25 +64,6 @@ class Worker:
     @property
     def alive(self) -> bool:
         return self.age < ALIVE_FOR_BEATS * settings.WORKER_HEARTBEAT_SECONDS
-
-
-_connecting = threading.Lock()
-
-
-def connection() -> "redis.Redis":
-    """Returns the process's only client, whose pool gives each thread a connection of its own."""
-    # Without the lock, `cache` would let several threads make a client each at the first call, and keep the last. The
-    # other clients, which nobody references, would close their pools while a thread still reads from them.
-    with _connecting:
-        return _client()
-
-
-@cache
-def _client() -> "redis.Redis":
-    # One retry, for a connection that is stale because Redis was restarted; none after a timeout, as pages wait for us.
-    retry = Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,))
-    patience = dict.fromkeys(("socket_timeout", "socket_connect_timeout"), PATIENCE_SECONDS)
-    return redis.Redis.from_url(settings.REDIS_URL, retry=retry, **patience)
 
 
 def workers() -> list[Worker]:

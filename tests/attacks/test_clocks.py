@@ -12,7 +12,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from annotator import tasks
-from annotator.background import heartbeats
+from annotator.background import heartbeats, redis_client
 from annotator.db.clock import database_now
 from annotator.models import Assignment, LoginFailures, Project
 from rewards import runs, training
@@ -87,7 +87,7 @@ def test_the_time_of_the_database_costs_a_question_a_minute(db: None, django_ass
 
 
 def test_a_silent_run_is_still_lost(project: Project) -> None:
-    heartbeats.connection().delete("train")  # what other tests have sent would count as waiting
+    redis_client.connection().delete("train")  # what other tests have sent would count as waiting
     long_ago = timezone.now() - timedelta(seconds=90)
     silent = {"state": RunState.TRAINING, "attempt": 1, "heartbeat_at": long_ago}
     run = TrainingRun.objects.create(project=project, reason="a test", **silent)

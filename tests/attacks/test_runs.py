@@ -14,7 +14,7 @@ from django.conf import LazySettings
 from django.db import connection
 from django.test import Client
 
-from annotator.background import heartbeats
+from annotator.background import redis_client
 from annotator.models import AuditEntry, Project, Task
 from rewards import runs, snapshots, unlikely_ratings
 from rewards.learning.config import config_hash
@@ -37,9 +37,9 @@ NO = Verdict(False, "No evidence that it is better.", "the champion", -0.1, -0.3
 @pytest.fixture
 def empty_queue() -> Iterator[None]:
     """Also for those who come after: no worker can read what these tests put in."""
-    heartbeats.connection().delete("train")
+    redis_client.connection().delete("train")
     yield
-    heartbeats.connection().delete("train")
+    redis_client.connection().delete("train")
 
 
 def test_hours_behind_a_long_run_add_no_messages(
@@ -52,7 +52,7 @@ def test_hours_behind_a_long_run_add_no_messages(
     for minute in range(1, 50):
         with django_capture_on_commit_callbacks(execute=True):
             runs.recover_lost(now=run.created_at + timedelta(minutes=1.1 * minute))
-    assert heartbeats.connection().llen("train") == 1
+    assert redis_client.connection().llen("train") == 1
 
 
 def test_a_run_that_redis_has_forgotten_is_sent_again_within_two_minutes(
@@ -61,12 +61,12 @@ def test_a_run_that_redis_has_forgotten_is_sent_again_within_two_minutes(
     run = TrainingRun.objects.create(project=project, reason="a test")
     with django_capture_on_commit_callbacks(execute=True):
         assert runs.recover_lost(now=run.created_at + timedelta(minutes=2)) == [run]
-    assert heartbeats.connection().llen("train") == 1
+    assert redis_client.connection().llen("train") == 1
 
 
 def test_a_message_of_another_run_hides_a_forgotten_one_for_an_hour_only(project: Project, empty_queue: None) -> None:
     run = TrainingRun.objects.create(project=project, reason="a test")
-    heartbeats.connection().lpush("train", "another's")
+    redis_client.connection().lpush("train", "another's")
     assert runs.recover_lost(now=run.created_at + timedelta(minutes=59)) == []
     assert runs.recover_lost(now=run.created_at + timedelta(minutes=61)) == [run]
 

@@ -20,7 +20,7 @@ from django.conf import LazySettings
 from django.conf import settings as product
 from django.test import Client
 
-from annotator.background import heartbeats, messages
+from annotator.background import heartbeats, messages, redis_client
 from annotator.background.fitness import Fault
 from annotator.db.clock import database_now
 from annotator.exporting import jobs
@@ -102,10 +102,10 @@ class Host:
 def hosts(tmp_path: Path, settings: LazySettings) -> Iterator[tuple[Host, Host]]:
     shared = tmp_path / "shared"
     shared.mkdir()
-    heartbeats.connection().delete(heartbeats.KEY, *heartbeats.QUEUES)
+    redis_client.connection().delete(heartbeats.KEY, *heartbeats.QUEUES)
     settings.ARTIFACTS = shared
     yield tuple(Host(name, tmp_path / name, shared) for name in ("one", "other"))  # type: ignore[misc]
-    heartbeats.connection().delete(heartbeats.KEY, *heartbeats.QUEUES)
+    redis_client.connection().delete(heartbeats.KEY, *heartbeats.QUEUES)
 
 
 def asked(project: Project, by: User, number: int) -> list[ExportJob]:

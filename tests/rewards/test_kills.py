@@ -13,7 +13,7 @@ from django.conf import LazySettings
 from django.db import connection
 from django.utils import timezone
 
-from annotator.background import heartbeats
+from annotator.background import heartbeats, redis_client
 from annotator.launch.embedded import Postgres
 from rewards import runs
 from rewards.models import RewardModel, RunState, TrainingRun
@@ -35,7 +35,7 @@ CONFIG = {
 @pytest.fixture(autouse=True)
 def _same_artifacts(settings: LazySettings, tmp_path: Path) -> Iterator[None]:
     yield
-    heartbeats.connection().delete(heartbeats.KEY)
+    redis_client.connection().delete(heartbeats.KEY)
 
 
 def trainer_of(run: TrainingRun, *, stage: str = "train") -> int | None:
@@ -170,7 +170,7 @@ def test_a_flushed_redis_loses_no_run(tmp_path: Path) -> None:
     project = labelled_project(training_config={**CONFIG, "epochs": 0})
     heartbeats.beat("train@nowhere", ["train"])
     run = runs.request(project, reason="a test")
-    heartbeats.connection().flushdb()
+    redis_client.connection().flushdb()
     assert runs.recover_lost(now=timezone.now() + timedelta(minutes=5)) == [run]
     with worker("train", tmp_path):
         ended(run)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from annotator.background import heartbeats
+from annotator.background import heartbeats, redis_client
 from annotator.background.heartbeats import QueueHealth
 from annotator.celery import app
 from annotator.models import Label, Project, Task
@@ -28,7 +28,7 @@ LATER = timedelta(seconds=90)
 @pytest.fixture(autouse=True)
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What would have gone to Redis, where nothing lies that other tests have sent."""
-    heartbeats.connection().delete("train")
+    redis_client.connection().delete("train")
     messages: list[Any] = []
     monkeypatch.setattr(app, "send_task", lambda name, args: messages.append((name, args)))
     return messages

@@ -11,7 +11,7 @@ import pytest
 from django.conf import LazySettings
 from django.utils import timezone
 
-from annotator.background import heartbeats
+from annotator.background import heartbeats, redis_client
 from rewards import scoring
 from rewards.learning.backbones import find_backbone
 from rewards.models import RewardModel, Score, ScoringLane
@@ -59,7 +59,7 @@ def champion(tmp_path: Path, settings: LazySettings, directory: Path) -> Iterato
     project = make_project()
     imported(project, *(task_row() for _ in range(TASKS)))
     yield make_model(project, is_champion=True)
-    heartbeats.connection().delete(heartbeats.KEY)
+    redis_client.connection().delete(heartbeats.KEY)
 
 
 def scored_by(log: Path) -> list[int]:

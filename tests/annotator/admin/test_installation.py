@@ -7,7 +7,7 @@ from django.conf import LazySettings
 from django.core import mail
 from django.test import Client
 
-from annotator.background import heartbeats
+from annotator.background import heartbeats, redis_client
 from annotator.background.fitness import Fault
 from annotator.models import AuditEntry, ImportedRater, Project, User
 from tests.builders import make_user
@@ -24,11 +24,11 @@ def root(client: Client, db: None) -> Client:
 
 @pytest.fixture
 def workers() -> Iterator[None]:
-    heartbeats.connection().delete(heartbeats.KEY)
+    redis_client.connection().delete(heartbeats.KEY)
     heartbeats.beat("light@here", ["light"])
     heartbeats.beat("train@there", ["train"], Fault.GPU)
     yield
-    heartbeats.connection().delete(heartbeats.KEY)
+    redis_client.connection().delete(heartbeats.KEY)
 
 
 @pytest.mark.usefixtures("workers")

@@ -11,7 +11,7 @@ import pytest
 from django.conf import LazySettings
 from django.test import Client
 
-from annotator.background import fitness, heartbeats
+from annotator.background import fitness, heartbeats, redis_client
 from annotator.background.fitness import Fault
 from annotator.models import Installation, User
 from annotator.projects.issues import Issue, Problem, facts, issues
@@ -46,9 +46,9 @@ class Consumer:
 
 @pytest.fixture(autouse=True)
 def _silence() -> Iterator[None]:
-    heartbeats.connection().delete(heartbeats.KEY)
+    redis_client.connection().delete(heartbeats.KEY)
     yield
-    heartbeats.connection().delete(heartbeats.KEY)
+    redis_client.connection().delete(heartbeats.KEY)
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_work_is_refused_with_the_reason_while_only_an_unfit_worker_is_there() -
 
 def test_a_worker_of_before_says_nothing_of_its_fitness() -> None:
     beat = json.dumps({"queues": ["light"], "at": heartbeats.redis_now()})
-    heartbeats.connection().hset(heartbeats.KEY, "light@before", beat)
+    redis_client.connection().hset(heartbeats.KEY, "light@before", beat)
     assert heartbeats.listening()["light"].alive
 
 

@@ -10,13 +10,13 @@ import pytest
 import redis
 from django.conf import LazySettings
 
-from annotator.background import heartbeats
+from annotator.background import heartbeats, redis_client
 from tests.refusals import refusal
 
 
 @pytest.fixture(autouse=True)
 def _silence() -> None:
-    heartbeats.connection().delete(heartbeats.KEY)
+    redis_client.connection().delete(heartbeats.KEY)
 
 
 def test_without_a_heartbeat_nobody_listens() -> None:
@@ -39,7 +39,7 @@ def test_a_worker_may_listen_to_several_queues() -> None:
 
 def test_a_silent_worker_is_not_listening() -> None:
     last = json.dumps({"queues": ["train"], "at": time.time() - 60})
-    heartbeats.connection().hset(heartbeats.KEY, "train@here", last)
+    redis_client.connection().hset(heartbeats.KEY, "train@here", last)
     queue_health = heartbeats.listening()["train"]
     assert not queue_health.alive
     assert queue_health.heartbeat_age is not None
@@ -54,7 +54,7 @@ def test_a_worker_that_signs_off_is_gone() -> None:
 
 def test_a_redis_that_is_away_is_said_within_seconds(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    monkeypatch.setattr(heartbeats, "connection", heartbeats._client.__wrapped__)
+    monkeypatch.setattr(heartbeats, "connection", redis_client._client.__wrapped__)
     began = time.monotonic()
     with refusal("no_worker", match="Redis does not answer"):
         heartbeats.require("train")
@@ -75,10 +75,10 @@ def test_threads_that_connect_for_the_first_time_at_one_moment_share_one_client(
 
     def connected() -> redis.Redis:
         together.wait()
-        return heartbeats.connection()
+        return redis_client.connection()
 
     monkeypatch.setattr(redis.Redis, "from_url", made_slowly)
-    heartbeats._client.cache_clear()
+    redis_client._client.cache_clear()
     with ThreadPoolExecutor(threads) as pool:
         clients = [future.result() for future in [pool.submit(connected) for _ in range(threads)]]
     assert len({id(client) for client in clients}) == 1

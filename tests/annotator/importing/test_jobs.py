@@ -13,7 +13,7 @@ from django.conf import LazySettings, settings
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
-from annotator.background import heartbeats, messages
+from annotator.background import heartbeats, messages, redis_client
 from annotator.background.heartbeats import QueueHealth
 from annotator.background.jobs import ATTEMPTS
 from annotator.db.clock import database_now
@@ -486,7 +486,7 @@ def test_a_killed_worker_s_import_is_finished_by_the_next(
     settings.ARTIFACTS = tmp_path / "artifacts"
     settings.ARTIFACTS.mkdir()
     project = make_project()
-    heartbeats.connection().delete("light")
+    redis_client.connection().delete("light")
     health = {queue: QueueHealth(1, 0.0) for queue in heartbeats.QUEUES}
     monkeypatch.setattr(heartbeats, "listening", lambda: health)
     monkeypatch.setattr(artifacts, "require_ours", lambda: None)

@@ -15,7 +15,7 @@ import pytest
 from django.conf import LazySettings
 from django.db import connection
 
-from annotator.background import heartbeats, messages
+from annotator.background import messages, redis_client
 from annotator.db import locks
 from annotator.db.clock import database_now
 from annotator.models import AuditEntry, Project, Webhook, WebhookDelivery
@@ -243,7 +243,7 @@ def test_what_a_lost_worker_had_is_sent_again(
 def test_a_killed_worker_leaves_its_delivery_to_the_next(
     project: Project, hook: Webhook, receiver: Receiver, tmp_path: Path
 ) -> None:
-    heartbeats.connection().delete("light")
+    redis_client.connection().delete("light")
     receiver.seconds = 5
     (delivery,) = written(project)
     with worker("light", tmp_path, WEBHOOK_PRIVATE_ADDRESSES="allow") as process:

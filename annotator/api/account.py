@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.accounts import tokens
-from annotator.api.fields import KnownFields, WholeNumberField
+from annotator.api.fields import KnownFields, WholeNumberField, validated
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.serializers import OwnMembershipSerializer
 from annotator.models import Membership, Scope, User
@@ -41,7 +41,7 @@ class MeSerializer(ModelSerializer[User]):
 # Tasks, as managers and as annotators see them -------------------------------------------------------------
 
 
-class TokenWishSerializer(KnownFields):
+class TokenInputSerializer(KnownFields):
     """What a new token is to be: by default it has every scope and lasts the days that the installation sets."""
 
     name = serializers.CharField(required=False, max_length=LONGEST_NAME, allow_blank=True)
@@ -49,7 +49,7 @@ class TokenWishSerializer(KnownFields):
     days = WholeNumberField(required=False)
 
 
-class TokenRequestSerializer(TokenWishSerializer):
+class TokenRequestSerializer(TokenInputSerializer):
     username = serializers.CharField()
     password = serializers.CharField(trim_whitespace=False)
 
@@ -95,9 +95,7 @@ class Token(APIView):
         examples=[OpenApiExample("By password", {"username": "manager", "password": "..."}, request_only=True)],
     )
     def post(self, request: Request) -> Response:
-        serializer = TokenRequestSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        wish = serializer.validated_data
+        wish = validated(TokenRequestSerializer(data=request.data))
         user = authenticate(request, username=wish.pop("username"), password=wish.pop("password"))
         if user is None:
             raise AuthenticationFailed("The username or the password is wrong.")
@@ -121,13 +119,12 @@ class Tokens(generics.ListAPIView[StoredToken]):
     def get_queryset(self) -> QuerySet[StoredToken]:
         return tokens.living(access.user_of(self.request))
 
-    @extend_schema(request=TokenWishSerializer, responses={201: NewTokenSerializer})
+    @extend_schema(request=TokenInputSerializer, responses={201: NewTokenSerializer})
     def post(self, request: Request) -> Response:
-        serializer = TokenWishSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
+        data = validated(TokenInputSerializer(data=request.data))
         # A token passes on no more than its own scopes and days; a session has no such limits.
         by = request.auth if isinstance(request.auth, StoredToken) else None
-        row, token = tokens.issue(access.user_of(request), **serializer.validated_data, by=by)
+        row, token = tokens.issue(access.user_of(request), **data, by=by)
         return Response({"token": token, **StoredTokenSerializer(row).data}, status=status.HTTP_201_CREATED)
 
 

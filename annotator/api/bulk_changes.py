@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
-from annotator.api.fields import KnownFields
+from annotator.api.fields import KnownFields, validated
 from annotator.api.model_serializers import ModelSerializer
 from annotator.db.clock import database_now
 from annotator.forms.data import TasksForm
@@ -75,7 +75,7 @@ class NewBulkChangeSerializer(KnownFields):
         return attrs
 
 
-class ForeseenChangeSerializer(serializers.Serializer[Any]):
+class BulkChangePreviewSerializer(serializers.Serializer[Any]):
     """What would change."""
 
     chosen = serializers.IntegerField()
@@ -100,14 +100,12 @@ class BulkChanges(generics.ListAPIView[BulkChange]):
         "quarantined ones, `release` and `uphold`. 201 once it is done, 202 where the light worker goes on with it.",
         request=NewBulkChangeSerializer,
         parameters=[OpenApiParameter("dry_run", bool, description="1: say what would change, and change nothing")],
-        responses={200: ForeseenChangeSerializer, 201: BulkChangeSerializer, 202: BulkChangeSerializer},
+        responses={200: BulkChangePreviewSerializer, 201: BulkChangeSerializer, 202: BulkChangeSerializer},
     )
     def post(self, request: Request, slug: str) -> Response:
         user = access.user_of(request)
         project = access.managed_project(user, slug)
-        serializer = NewBulkChangeSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        data = serializer.validated_data
+        data = validated(NewBulkChangeSerializer(data=request.data))
         if "tasks" in data:
             tasks = criteria.named(project, data["tasks"], reader=user)
         else:

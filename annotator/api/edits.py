@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotator import access
-from annotator.api.fields import KnownFields
+from annotator.api.fields import KnownFields, validated
 from annotator.api.filters import EditFilter
 from annotator.api.model_serializers import ModelSerializer
 from annotator.db.clock import database_now
@@ -65,7 +65,6 @@ class Edits(generics.ListAPIView[Rating]):
     def post(self, request: Request, slug: str) -> Response:
         user = access.user_of(request)
         project = access.managed_project(user, slug)
-        serializer = NewTasksSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        created = stage.make_tasks(project, serializer.validated_data["edits"], by=user, now=database_now())
+        data = validated(NewTasksSerializer(data=request.data))
+        created = stage.make_tasks(project, data["edits"], by=user, now=database_now())
         return Response(MadeSerializer({"created": created}).data, status=status.HTTP_201_CREATED)

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotator import access
-from annotator.api.fields import KnownFields
+from annotator.api.fields import KnownFields, validated
 from annotator.api.filters import ExclusionFilter
 from annotator.api.model_serializers import ModelSerializer
 from annotator.db.clock import database_now
@@ -45,7 +45,7 @@ class NewExclusionSerializer(KnownFields):
     reason = serializers.CharField(required=False, allow_blank=True, default="", max_length=5_000)
 
 
-class ForeseenSerializer(serializers.Serializer[Any]):
+class ExclusionPreviewSerializer(serializers.Serializer[Any]):
     """What would change. For a readmission, only the amount of work that comes back is counted."""
 
     annotations = serializers.IntegerField()
@@ -84,16 +84,15 @@ class Exclusions(generics.ListAPIView[Exclusion]):
         "worker goes on with it.",
         request=NewExclusionSerializer,
         parameters=[DRY_RUN],
-        responses={200: ForeseenSerializer, 201: ExclusionSerializer, 202: ExclusionSerializer},
+        responses={200: ExclusionPreviewSerializer, 201: ExclusionSerializer, 202: ExclusionSerializer},
     )
     def post(self, request: Request, slug: str) -> Response:
         project = self._project()
-        serializer = NewExclusionSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        annotator = _annotator(project, serializer.validated_data["annotator"])
+        data = validated(NewExclusionSerializer(data=request.data))
+        annotator = _annotator(project, data["annotator"])
         if flag(request.query_params, "dry_run"):
             return Response(asdict(exclusion_preview(project, annotator)))
-        reason = serializer.validated_data["reason"]
+        reason = data["reason"]
         if not reason:
             raise serializers.ValidationError({"reason": ["Give a reason. It is stored with the exclusion."]})
         exclusion = exclude(project, annotator, reason=reason, by=access.user_of(request), now=database_now())
@@ -106,13 +105,12 @@ class Exclusions(generics.ListAPIView[Exclusion]):
         description="Brings an annotator's work back: 204 once it is done, 202 where the light worker goes on with it; "
         "until then the exclusion is listed.",
         parameters=[NamedSerializer, DRY_RUN],
-        responses={200: ForeseenSerializer, 202: ExclusionSerializer, 204: None},
+        responses={200: ExclusionPreviewSerializer, 202: ExclusionSerializer, 204: None},
     )
     def delete(self, request: Request, slug: str) -> Response:
         project = self._project()
-        serializer = NamedSerializer(data=request.query_params)
-        serializer.is_valid(raise_exception=True)
-        annotator = _annotator(project, serializer.validated_data["annotator"])
+        data = validated(NamedSerializer(data=request.query_params))
+        annotator = _annotator(project, data["annotator"])
         if flag(request.query_params, "dry_run"):
             return Response(asdict(readmission_preview(project, annotator)))
         unfinished = readmit(project, annotator, now=database_now())

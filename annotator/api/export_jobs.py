@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
+from annotator.api.fields import validated
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.request_ids import RequestIdField, earlier_or_new
 from annotator.api.scopes import ForReaders
@@ -97,9 +98,7 @@ class ExportJobs(ForReaders, generics.ListAPIView[ExportJob]):
     def post(self, request: Request, slug: str) -> Response:
         user = access.user_of(request)
         project = access.reviewed_project(user, slug)
-        serializer = WantedSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        wanted = serializer.validated_data
+        wanted = validated(WantedSerializer(data=request.data))
         texts = {name: wanted[name] for name in PARAMETERS if name in wanted}
         make = partial(
             jobs.request,
@@ -128,7 +127,7 @@ class OneExportJob(ForReaders, APIView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class FileOfExportJob(APIView):
+class ExportFile(APIView):
     """The file itself, whole or in parts: `Range` and `If-Range` continue a download that broke off."""
 
     content_negotiation_class = WhateverIsAccepted

@@ -1,4 +1,4 @@
-"""Serializer fields that convert nothing silently: they refuse values of another type and fields they do not know."""
+"""Reads what requests send, and converts nothing silently: values of another type and unknown fields are refused."""
 
 from math import isfinite
 from typing import Any
@@ -12,6 +12,12 @@ from annotator.models.public_ids import response_number, response_of
 
 LARGEST = 2**31 - 1
 """The largest number that a setting may be: what PostgreSQL's integer holds."""
+
+
+def validated(serializer: serializers.BaseSerializer[Any]) -> Any:
+    """Returns what a request has sent, as the serializer reads it. Raises ValidationError."""
+    serializer.is_valid(raise_exception=True)
+    return serializer.validated_data
 
 
 class KnownFields(serializers.Serializer[Any]):

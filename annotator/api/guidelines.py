@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotator import access
-from annotator.api.fields import KnownFields, WholeNumberField
+from annotator.api.fields import KnownFields, WholeNumberField, validated
 from annotator.api.model_serializers import ModelSerializer
 from annotator.models import Guideline
 from annotator.projects.guidelines import LONGEST_GUIDELINES, publish
@@ -44,9 +44,7 @@ class Guidelines(generics.ListAPIView[Guideline]):
     )
     def post(self, request: Request, slug: str) -> Response:
         project = access.managed_project(access.user_of(request), slug)
-        serializer = NewGuidelineSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        data = serializer.validated_data
+        data = validated(NewGuidelineSerializer(data=request.data))
         guideline, is_new = publish(project, data["text"], based_on=data.get("based_on"))
         code = status.HTTP_201_CREATED if is_new else status.HTTP_200_OK
         return Response(GuidelineSerializer(guideline).data, status=code)

@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
+from annotator.api.fields import validated
 from annotator.api.filters import ImportJobFilter
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.transfer import (
@@ -196,17 +197,16 @@ class OneImportJob(APIView):
         return Response(ImportJobSerializer(jobs.cancel(_managed_job(request, slug, job_id))).data)
 
 
-class StartOfImportJob(APIView):
+class StartImport(APIView):
     """Starts the import of a file that was kept or checked."""
 
     @extend_schema(request=StartSerializer, responses={202: ImportJobSerializer})
     def post(self, request: Request, slug: str, job_id: int) -> Response:
         job = _managed_job(request, slug, job_id)
-        serializer = StartSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        mapping = _mapping_of(job.project, serializer.validated_data["mapping"])
-        mapping = fitting_only(mapping) if serializer.validated_data["fitting_only"] else mapping
-        started = jobs.start(job, dry_run=serializer.validated_data["dry_run"], mapping=mapping)
+        data = validated(StartSerializer(data=request.data))
+        mapping = _mapping_of(job.project, data["mapping"])
+        mapping = fitting_only(mapping) if data["fitting_only"] else mapping
+        started = jobs.start(job, dry_run=data["dry_run"], mapping=mapping)
         return Response(ImportJobSerializer(started).data, status=status.HTTP_202_ACCEPTED)
 
 
@@ -216,7 +216,7 @@ def _mapping_of(project: Project, value: Any) -> ColumnMapping | None:
     return read_mapping(value)
 
 
-class PreviewOfImportJob(APIView):
+class ImportPreview(APIView):
     """The first rows of a file that was kept, as the tasks that they would become."""
 
     @extend_schema(responses=PreviewSerializer, parameters=[MAPPING_PARAMETER, FITTING_PARAMETER])
@@ -236,7 +236,7 @@ class PreviewOfImportJob(APIView):
         return Response(PreviewSerializer(values).data)
 
 
-class ErrorsOfImportJob(APIView):
+class ImportErrors(APIView):
     """The rows that were refused: the first 1,000 of them, as JSON or CSV."""
 
     content_negotiation_class = WhateverIsAccepted
@@ -268,12 +268,11 @@ class ImportMappings(generics.ListAPIView[ImportMapping]):
     @extend_schema(request=MappingSerializer, responses={201: MappingSerializer})
     def post(self, request: Request, slug: str) -> Response:
         user, project = access.user_of(request), _managed(request, slug)
-        serializer = MappingSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        mapping = read_mapping(serializer.validated_data["columns"])
-        name, read = serializer.validated_data["name"], serializer.validated_data.get("changed_at")
+        data = validated(MappingSerializer(data=request.data))
+        mapping = read_mapping(data["columns"])
+        name, read = data["name"], data.get("changed_at")
         seen = {" ".join(name.split()): kept_mappings.moment(read)} if read else {}
-        asks = "changed_at" in serializer.validated_data
+        asks = "changed_at" in data
         row = kept_mappings.keep(project, name, mapping, by=user, seen=seen if asks else None)
         return Response(MappingSerializer(row).data, status=status.HTTP_201_CREATED)
 

@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.accounts import logins
-from annotator.api.fields import KnownFields, WholeNumberField
+from annotator.api.fields import KnownFields, WholeNumberField, validated
 from annotator.api.filters import InvitationFilter
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.request_ids import RequestIdField, earlier_or_new
@@ -58,7 +58,7 @@ class InvitationSerializer(ModelSerializer[Invitation]):
         return [use.user.username for use in invitation.uses.all()]
 
 
-class WishSerializer(KnownFields):
+class InvitationInputSerializer(KnownFields):
     """What a new invitation is to be. With `email` the link is sent, where the installation sends mails."""
 
     role = serializers.ChoiceField(choices=Role.choices, default=Role.ANNOTATOR)
@@ -96,16 +96,15 @@ class Invitations(generics.ListAPIView[Invitation]):
         return invitations.newest_first(project).order_by("pk")
 
     @extend_schema(
-        request=WishSerializer,
+        request=InvitationInputSerializer,
         responses={201: NewInvitationSerializer, 200: InvitationSerializer},
         examples=[OpenApiExample("Twenty people", {"role": "annotator", "places": 20, "days": 14}, request_only=True)],
     )
     def post(self, request: Request, slug: str) -> Response:
         user = access.user_of(request)
         project = access.managed_project(user, slug)
-        serializer = WishSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        secret, wish = "", InvitationInput(**serializer.validated_data)
+        data = validated(InvitationInputSerializer(data=request.data))
+        secret, wish = "", InvitationInput(**data)
 
         def invite() -> Invitation:
             nonlocal secret
@@ -155,9 +154,8 @@ class Acceptance(APIView):
 
     @extend_schema(request=AcceptanceSerializer, responses=OwnMembershipSerializer)
     def post(self, request: Request) -> Response:
-        serializer = AcceptanceSerializer(data=request.data, context={"user": request.user})
-        serializer.is_valid(raise_exception=True)
-        data, now = serializer.validated_data, database_now()
+        data = validated(AcceptanceSerializer(data=request.data, context={"user": request.user}))
+        now = database_now()
         with logins.limited_links(request):
             if isinstance(request.user, User):
                 member = invitations.accept(data["token"], request.user, now=now)

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
-from annotator.api.fields import LARGEST, KnownFields, WholeNumberField
+from annotator.api.fields import LARGEST, KnownFields, WholeNumberField, validated
 from annotator.api.model_serializers import ModelSerializer
 from annotator.db.clock import database_now
 from annotator.models import Membership, Project, Role
@@ -91,9 +91,7 @@ class OneMember(APIView):
     def patch(self, request: Request, slug: str, username: str) -> Response:
         user = access.user_of(request)
         member = member_of(access.managed_project(user, slug), username)
-        serializer = MemberChangeSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        data = serializer.validated_data
+        data = validated(MemberChangeSerializer(data=request.data))
         members.change(
             member,
             role=data.get("role"),
@@ -134,7 +132,7 @@ class PasswordLinkSerializer(serializers.Serializer[None]):
     expires_at = serializers.DateTimeField()
 
 
-class PasswordLinkOfMember(APIView):
+class MemberPasswordLink(APIView):
     """Makes a link by which a member who has forgotten their password chooses a new one."""
 
     @extend_schema(request=None, responses={201: PasswordLinkSerializer})

@@ -20,6 +20,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
+from annotator.api.fields import validated
 from annotator.api.filters import AnnotationFilter, MemberFilter, SinceFilter
 from annotator.api.members import AnswerSerializer, MemberSerializer
 from annotator.api.serializers import (
@@ -79,10 +80,9 @@ class Projects(generics.ListCreateAPIView[Project]):
         user = access.user_of(request)
         if not access.may_create_projects(user):
             raise PermissionDenied("Only staff and managers can create projects.")
-        serializer = self.get_serializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        guidelines = serializer.validated_data.pop("guidelines", "")
-        project = project_settings.create(serializer.validated_data, by=user, guidelines=guidelines)
+        data = validated(self.get_serializer(data=request.data))
+        guidelines = data.pop("guidelines", "")
+        project = project_settings.create(data, by=user, guidelines=guidelines)
         return Response(_as_answered(project, user), status=status.HTTP_201_CREATED)
 
 
@@ -112,14 +112,13 @@ class OneProject(generics.GenericAPIView[Project]):
     def patch(self, request: Request, slug: str) -> Response:
         user, dry_run = access.user_of(request), flag(request.query_params, "dry_run")
         project = access.managed_project(user, slug)
-        serializer = self.get_serializer(project, data=request.data, partial=True)
-        serializer.is_valid(raise_exception=True)
-        guidelines = serializer.validated_data.pop("guidelines", "")
+        data = validated(self.get_serializer(project, data=request.data, partial=True))
+        guidelines = data.pop("guidelines", "")
         if dry_run:
-            preview = project_settings.preview(project, serializer.validated_data)
-            then = project_settings.candidate(project, serializer.validated_data)
+            preview = project_settings.preview(project, data)
+            then = project_settings.candidate(project, data)
             return Response(ProtocolPreviewSerializer(preview, context={"then": then}).data)
-        project_settings.change(project, serializer.validated_data, guidelines=guidelines)
+        project_settings.change(project, data, guidelines=guidelines)
         return Response(_as_answered(project, user))
 
     @extend_schema(
@@ -190,9 +189,7 @@ class Members(generics.ListCreateAPIView[Membership]):
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         user = access.user_of(request)
         project = access.managed_project(user, self.kwargs["slug"])
-        serializer = self.get_serializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        data = serializer.validated_data
+        data = validated(self.get_serializer(data=request.data))
         member, created = members.admit(
             project, username=data["user"]["username"], role=data.get("role"), password=data.get("password"), by=user
         )
@@ -213,9 +210,8 @@ class Offer(APIView):
     )
     def post(self, request: Request, slug: str) -> Response:
         member = access.membership(access.user_of(request), slug)
-        serializer = AnswerSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        (members.accept if serializer.validated_data["accept"] else members.decline)(member)
+        data = validated(AnswerSerializer(data=request.data))
+        (members.accept if data["accept"] else members.decline)(member)
         row = Membership.objects.with_pseudonym().select_related("project").get(pk=member.pk)
         return Response(OwnMembershipSerializer(row).data)
 

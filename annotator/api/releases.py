@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
-from annotator.api.fields import WholeNumberField
+from annotator.api.fields import WholeNumberField, validated
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.request_ids import RequestIdField, earlier_or_new
 from annotator.api.transfer import WhateverIsAccepted
@@ -106,10 +106,9 @@ class Releases(generics.ListAPIView[Release]):
     def post(self, request: Request, slug: str) -> Response:
         user = access.user_of(request)
         project = access.managed_project(user, slug)
-        serializer = ParticularsSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        request_id = serializer.validated_data.pop("request_id")
-        particulars = Particulars(**serializer.validated_data)
+        data = validated(ParticularsSerializer(data=request.data))
+        request_id = data.pop("request_id")
+        particulars = Particulars(**data)
         release = earlier_or_new(
             jobs.releases_of(project),
             request_id,
@@ -132,7 +131,7 @@ class OneRelease(APIView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class FilesOfRelease(APIView):
+class ReleaseFiles(APIView):
     """The files of a release with their sizes and hashes; none while it is not done."""
 
     @extend_schema(responses=ReleaseFileSerializer(many=True))
@@ -142,7 +141,7 @@ class FilesOfRelease(APIView):
         return Response(ReleaseFileSerializer(files, many=True).data)
 
 
-class FileOfRelease(APIView):
+class ReleaseFile(APIView):
     """One file, by its path in the release, whole or in parts (`Range`, `If-Range`)."""
 
     content_negotiation_class = WhateverIsAccepted
@@ -156,7 +155,7 @@ class FileOfRelease(APIView):
         return sent_file(request._request, release, path, reader=access.user_of(request))
 
 
-class ArchiveOfRelease(APIView):
+class ReleaseArchive(APIView):
     """All files as one tar file, whose bytes never change, whole or in parts (`Range`, `If-Range`)."""
 
     content_negotiation_class = WhateverIsAccepted

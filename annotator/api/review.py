@@ -13,7 +13,7 @@ from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
 from annotator import access
-from annotator.api.fields import KnownFields, RankingField, ResponseIdField, ScoreField, WholeNumberField
+from annotator.api.fields import KnownFields, RankingField, ResponseIdField, ScoreField, WholeNumberField, validated
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.pagination import CursorPages
 from annotator.api.segment_fields import SegmentsField, shown_scores, shown_segments
@@ -271,7 +271,7 @@ def _signature(decision: Adjudication | Verdict) -> dict[str, Any]:
     return {"comment": decision.comment, "by": decision.by.username, "made_at": decision.made_at}
 
 
-class AdjudicationOfTask(APIView):
+class AdjudicateTask(APIView):
     """Sets or withdraws the authoritative rating of a complete task. The annotators' ratings stay beside it."""
 
     @extend_schema(
@@ -322,7 +322,6 @@ class VerdictOnAssignment(APIView):
     def post(self, request: Request, assignment_id: int) -> Response:
         user = access.user_of(request)
         assignment = access.reviewed_assignment(user, assignment_id)
-        serializer = VerdictSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        verdict = judge(assignment.pk, **serializer.validated_data, by=user, now=database_now())
+        data = validated(VerdictSerializer(data=request.data))
+        verdict = judge(assignment.pk, **data, by=user, now=database_now())
         return Response(_verdict(verdict))

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
-from annotator.api.fields import KnownFields, NumberField, WholeNumberField
+from annotator.api.fields import KnownFields, NumberField, WholeNumberField, validated
 from annotator.models import Attribute, Rubric
 from annotator.projects import rubrics
 from annotator.projects.preset_rubrics import AttributeText, RubricText
@@ -55,9 +55,7 @@ def text_of(data: Any) -> RubricText:
 
 
 def _text_and_version(data: Any) -> tuple[RubricText, int | None]:
-    serializer = RubricTextSerializer(data=data)
-    serializer.is_valid(raise_exception=True)
-    fields = serializer.validated_data
+    fields = validated(RubricTextSerializer(data=data))
     attributes = (
         AttributeText(
             **one
@@ -139,7 +137,7 @@ class Rubrics(generics.GenericAPIView[Rubric]):
         return Response(answered(made), status=status.HTTP_201_CREATED)
 
 
-class RubricOfProject(APIView):
+class ProjectRubric(APIView):
     """The rubric that a project rates by. Managers replace it by its next version; annotations keep theirs."""
 
     @extend_schema(

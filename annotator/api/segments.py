@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.annotation import change_cuts, cuts_of
-from annotator.api.fields import KnownFields, ResponseIdField
+from annotator.api.fields import KnownFields, ResponseIdField, validated
 from annotator.api.segment_fields import SegmentSerializer, shown_segments
 from annotator.limits import MOST_SEGMENTS
 from annotator.models import Response as TaskResponse
@@ -69,7 +69,7 @@ class CutTaskSerializer(serializers.Serializer[Any]):
     responses = CutResponseSerializer(many=True)
 
 
-class SegmentsOfTask(APIView):
+class TaskSegments(APIView):
     """The segments by which a task is rated."""
 
     @extend_schema(responses=CutTaskSerializer)
@@ -80,9 +80,8 @@ class SegmentsOfTask(APIView):
     def put(self, request: Request, task_id: int) -> Response:
         """Changes them, as long as nobody has rated the task."""
         task = access.managed_task(access.user_of(request), task_id)
-        data = RecutSerializer(data=request.data)
-        data.is_valid(raise_exception=True)
-        wanted = {one["response"]: one["segments"] for one in data.validated_data["responses"]}
+        data = validated(RecutSerializer(data=request.data))
+        wanted = {one["response"]: one["segments"] for one in data["responses"]}
         try:
             change_cuts(task.pk, wanted)
         except TaskResponse.DoesNotExist as stranger:

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
-from annotator.api.fields import KnownFields
+from annotator.api.fields import KnownFields, validated
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.pagination import CursorPages
 from annotator.db.clock import database_now
@@ -40,7 +40,7 @@ class NewWebhookSerializer(WebhookSerializer):
         fields = [*WebhookSerializer.Meta.fields, "secret"]
 
 
-class WebhookWishSerializer(KnownFields):
+class WebhookInputSerializer(KnownFields):
     """What a webhook is to be. Without `events` it gets all."""
 
     url = serializers.CharField(max_length=LONGEST_URL)
@@ -105,7 +105,7 @@ class Webhooks(generics.ListAPIView[Webhook]):
         return _webhooks(self.request, self.kwargs["slug"])
 
     @extend_schema(
-        request=WebhookWishSerializer,
+        request=WebhookInputSerializer,
         responses={201: NewWebhookSerializer},
         examples=[
             OpenApiExample(
@@ -118,9 +118,8 @@ class Webhooks(generics.ListAPIView[Webhook]):
     def post(self, request: Request, slug: str) -> Response:
         user = access.user_of(request)
         project = access.managed_project(user, slug)
-        serializer = WebhookWishSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        made, _secret = endpoints.make(project, WebhookInput(**serializer.validated_data), by=user, now=database_now())
+        data = validated(WebhookInputSerializer(data=request.data))
+        made, _secret = endpoints.make(project, WebhookInput(**data), by=user, now=database_now())
         return Response(NewWebhookSerializer(made).data, status=status.HTTP_201_CREATED)
 
 
@@ -131,13 +130,12 @@ class OneWebhook(APIView):
     def get(self, request: Request, slug: str, pk: int) -> Response:
         return Response(WebhookSerializer(_webhook(request, slug, pk)).data)
 
-    @extend_schema(request=WebhookWishSerializer, responses=WebhookSerializer)
+    @extend_schema(request=WebhookInputSerializer, responses=WebhookSerializer)
     def patch(self, request: Request, slug: str, pk: int) -> Response:
         webhook = _webhook(request, slug, pk)
-        serializer = WebhookWishSerializer(data=request.data, partial=True)
-        serializer.is_valid(raise_exception=True)
+        data = validated(WebhookInputSerializer(data=request.data, partial=True))
         now = {"url": webhook.url, "events": webhook.events, "active": webhook.active}
-        changed = endpoints.change(webhook, WebhookInput(**(now | serializer.validated_data)))
+        changed = endpoints.change(webhook, WebhookInput(**(now | data)))
         return Response(WebhookSerializer(changed).data)
 
     @extend_schema(responses={204: None})
@@ -146,7 +144,7 @@ class OneWebhook(APIView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class TestOfWebhook(APIView):
+class TestWebhook(APIView):
     """Sends the event `webhook.test` once; the delivery says what came of it."""
 
     @extend_schema(request=None, responses={202: DeliverySerializer})
@@ -155,7 +153,7 @@ class TestOfWebhook(APIView):
         return Response(DeliverySerializer(delivery).data, status=status.HTTP_202_ACCEPTED)
 
 
-class SecretOfWebhook(APIView):
+class RotateWebhookSecret(APIView):
     """Gives the webhook a new secret, which is answered only this once."""
 
     @extend_schema(request=None, responses=SecretSerializer)
@@ -175,7 +173,7 @@ class Deliveries(generics.ListAPIView[WebhookDelivery]):
         return endpoints.deliveries_of(_webhook(self.request, self.kwargs["slug"], self.kwargs["pk"]))
 
 
-class RetryOfDelivery(APIView):
+class RetryDelivery(APIView):
     """Sends a delivery again that has failed, or one now that waits for its next attempt."""
 
     @extend_schema(request=None, responses={202: DeliverySerializer})

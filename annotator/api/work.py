@@ -16,6 +16,7 @@ from rest_framework.views import APIView
 from annotator import access, annotation, assignment
 from annotator.annotation import Submitted, asks_for_ranking
 from annotator.annotation.cuts import cuts_of
+from annotator.api.fields import validated
 from annotator.api.scopes import ForAnnotators
 from annotator.api.segment_fields import shown_scores, shown_segments
 from annotator.api.serializers import (
@@ -69,7 +70,7 @@ class Next(ForAnnotators, APIView):
         return Response(lease(assignment.claim(project, access.user_of(request), now=database_now())))
 
 
-class AnnotationOfAssignment(ForAnnotators, APIView):
+class SubmitAnnotation(ForAnnotators, APIView):
     """Stores the caller's rating: 201 the first time, 200 for the same again or a revision."""
 
     @extend_schema(
@@ -129,7 +130,7 @@ class AnnotationOfAssignment(ForAnnotators, APIView):
         return Response(answer, status=status.HTTP_201_CREATED if done.created else status.HTTP_200_OK)
 
 
-class SkipOfAssignment(ForAnnotators, APIView):
+class SkipTask(ForAnnotators, APIView):
     """Skips the task. The reason `pii` takes it from everyone until a manager decides."""
 
     @extend_schema(
@@ -139,21 +140,19 @@ class SkipOfAssignment(ForAnnotators, APIView):
     )
     def post(self, request: Request, assignment_id: int) -> Response:
         mine = access.own_assignment(access.user_of(request), assignment_id)
-        serializer = SkipSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        done = annotation.skip(mine.pk, **serializer.validated_data, now=database_now())
+        data = validated(SkipSerializer(data=request.data))
+        done = annotation.skip(mine.pk, **data, now=database_now())
         return Response({"assignment": mine.pk, "reason": done.reason, "note": done.note})
 
 
-class ReportOfAssignment(ForAnnotators, APIView):
+class ReportTask(ForAnnotators, APIView):
     """Reports unsafe content; the task is taken from everyone until a manager decides."""
 
     @extend_schema(request=ReportSerializer, responses=ReportedSerializer)
     def post(self, request: Request, assignment_id: int) -> Response:
         mine = access.own_assignment(access.user_of(request), assignment_id)
-        serializer = ReportSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        done = annotation.report(mine.pk, **serializer.validated_data, now=database_now())
+        data = validated(ReportSerializer(data=request.data))
+        done = annotation.report(mine.pk, **data, now=database_now())
         return Response({"assignment": mine.pk, "category": done.category, "note": done.note})
 
 

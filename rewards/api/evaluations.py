@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
+from annotator.api.fields import validated
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.transfer import WhateverIsAccepted
 from annotator.exporting.spreadsheets import csv_lines
@@ -166,9 +167,7 @@ class EvaluationJobs(generics.ListCreateAPIView[EvaluationJob]):
         user = access.user_of(request)
         project = access.managed_project(user, self.kwargs["slug"])
         lane_shares.require_share(request._request, user.pk)
-        serializer = EvaluationRequestSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        fields = serializer.validated_data
+        fields = validated(EvaluationRequestSerializer(data=request.data))
         model = project.reward_models.select_related("project").filter(pk=fields["model"]).first()
         if model is None:
             raise serializers.ValidationError({"model": ["The project has no reward model with this id."]})

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
+from annotator.api.fields import validated
 from annotator.api.releases import RANGE
 from annotator.api.transfer import WhateverIsAccepted
 from annotator.web.tar_archives import TAR
@@ -62,6 +63,5 @@ class ArchiveOfModel(APIView):
     )
     def get(self, request: Request, pk: int) -> HttpResponseBase:
         model = managed_model(access.user_of(request), pk)
-        asked = PartSerializer(data=request.query_params)
-        asked.is_valid(raise_exception=True)
-        return sent_archive(request._request, model, part=asked.validated_data["part"])
+        data = validated(PartSerializer(data=request.query_params))
+        return sent_archive(request._request, model, part=data["part"])

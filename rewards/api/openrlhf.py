@@ -16,6 +16,7 @@ from rest_framework.views import APIView
 
 from annotator import access, audit
 from annotator.api.authentication import TokenAsPassword
+from annotator.api.fields import validated
 from annotator.api.scopes import ForScoring
 from annotator.db.clock import database_now
 from annotator.models import User
@@ -77,9 +78,8 @@ class OpenRLHF(ForScoring, APIView):
         queries = request.data.get("query") if isinstance(request.data, dict) else None
         if isinstance(queries, list) and len(queries) > MOST_QUERIES:
             raise Refusal(f"Send at most {MOST_QUERIES} queries at once.", code="too_large", status=413)
-        data = RewardRequestSerializer(data=request.data)
-        data.is_valid(raise_exception=True)
-        pairs = zip(data.validated_data["query"], data.validated_data["prompts"], strict=True)
+        data = validated(RewardRequestSerializer(data=request.data))
+        pairs = zip(data["query"], data["prompts"], strict=True)
         items = [item_of(query, prompt) for query, prompt in pairs]
         _note(model.pk, user.pk, f"{database_now():%Y-%m-%d %H}")
         results = scoring.results_of(model, items, by=user, wait_seconds=WAIT_SECONDS)

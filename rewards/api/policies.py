@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
-from annotator.api.fields import KnownFields, SettingsField
+from annotator.api.fields import KnownFields, SettingsField, validated
 from annotator.api.releases import RANGE
 from annotator.api.transfer import WhateverIsAccepted
 from annotator.db.clock import database_now
@@ -134,9 +134,7 @@ class PolicyRuns(generics.ListCreateAPIView[TrainingRun]):
     )
     def post(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         project = access.managed_project(access.user_of(request), self.kwargs["slug"])
-        serializer = PolicyRunRequestSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        data = serializer.validated_data
+        data = validated(PolicyRunRequestSerializer(data=request.data))
         run = policy_runs.request(
             project,
             reason=data["reason"],
@@ -223,9 +221,8 @@ class Offer(APIView):
     @extend_schema(request=OfferRequestSerializer, responses=PolicySerializer)
     def post(self, request: Request, pk: int) -> Response:
         policy = managed_policy(access.user_of(request), pk)
-        data = OfferRequestSerializer(data=request.data)
-        data.is_valid(raise_exception=True)
-        offered = registry.offer(policy, confirmed=data.validated_data["confirm"], now=database_now())
+        data = validated(OfferRequestSerializer(data=request.data))
+        offered = registry.offer(policy, confirmed=data["confirm"], now=database_now())
         return Response(PolicySerializer(offered).data)
 
 

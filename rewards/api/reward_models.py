@@ -10,6 +10,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
+from annotator.api.fields import validated
 from annotator.api.scopes import ForManagers
 from annotator.db.clock import database_now
 from rewards import champions, registry
@@ -62,9 +63,8 @@ class OneRewardModel(APIView):
     @extend_schema(request=LicenseSerializer, responses=RewardModelSerializer)
     def patch(self, request: Request, pk: int) -> Response:
         model = managed_model(access.user_of(request), pk, models=whole(RewardModel.objects.all()))
-        data = LicenseSerializer(data=request.data)
-        data.is_valid(raise_exception=True)
-        set_license(model, data.validated_data["license"], data.validated_data["license_text"])
+        data = validated(LicenseSerializer(data=request.data))
+        set_license(model, data["license"], data["license_text"])
         return Response(RewardModelSerializer(model).data)
 
 
@@ -83,9 +83,8 @@ class Promote(APIView):
     def post(self, request: Request, pk: int) -> Response:
         model = managed_model(access.user_of(request), pk, models=whole(RewardModel.objects.all()))
         parameters = {name: value for name, value in request.query_params.items() if name == "confirm"}
-        data = PromotionRequestSerializer(data=request.data or parameters)
-        data.is_valid(raise_exception=True)
-        promoted = champions.promote(model, confirmed=data.validated_data["confirm"], now=database_now())
+        data = validated(PromotionRequestSerializer(data=request.data or parameters))
+        promoted = champions.promote(model, confirmed=data["confirm"], now=database_now())
         return Response({**RewardModelSerializer(model).data, "scores_wait": promoted.scores_wait})
 
 

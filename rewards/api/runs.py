@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
+from annotator.api.fields import validated
 from annotator.db.clock import database_now
 from rewards import runs
 from rewards.access import managed_run, reviewed_run
@@ -44,9 +45,7 @@ class TrainingRuns(generics.ListCreateAPIView[TrainingRun]):
     )
     def post(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         project = access.managed_project(access.user_of(request), self.kwargs["slug"])
-        serializer = RunRequestSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        data = serializer.validated_data
+        data = validated(RunRequestSerializer(data=request.data))
         since = unchanged_since(project)
         run = runs.request(project, reason=data["reason"], by=access.user_of(request), config=data.get("config", {}))
         location = {"Location": reverse("api:training-run", args=[run.pk])}

@@ -16,6 +16,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
+from annotator.api.fields import validated
 from annotator.api.scopes import ForScoring
 from annotator.models import User
 from annotator.refusals import Refusal
@@ -74,11 +75,10 @@ class ScoreItems(ForScoring, APIView):
         ],
     )
     def post(self, request: Request) -> Response:
-        data = ScoreRequestSerializer(data=request.data)
-        data.is_valid(raise_exception=True)
-        model = _model_for(access.user_of(request), data.validated_data)
+        data = validated(ScoreRequestSerializer(data=request.data))
+        model = _model_for(access.user_of(request), data)
         with _wait() as seconds:
-            job = scoring.ask(model, data.validated_data["items"], by=access.user_of(request), wait_seconds=seconds)
+            job = scoring.ask(model, data["items"], by=access.user_of(request), wait_seconds=seconds)
         if job.state == ScoringJob.State.DONE:
             return Response({"model": model.pk, "results": job.results})
         if job.state == ScoringJob.State.FAILED:

@@ -104,7 +104,7 @@ def test_what_cannot_be_made_is_refused_at_once(carol: APIClient, body: dict[str
 
 def test_a_token_needs_manage_to_make_one_and_read_to_download_it() -> None:
     assert scopes_for(views.Releases, "POST") == scopes_for(views.OneRelease, "DELETE") == {"manage"}
-    assert scopes_for(views.ArchiveOfRelease, "GET") == {"read"}
+    assert scopes_for(views.ReleaseArchive, "GET") == {"read"}
 
 
 # The page --------------------------------------------------------------------------------------------------

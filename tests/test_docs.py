@@ -13,7 +13,7 @@ from django.apps import apps
 from django.conf import settings
 from django.urls import resolve
 
-from annotator.api.serializers import ProjectSerializer
+from annotator.api.projects import ProjectSerializer
 from annotator.exporting.formats import FORMATS
 from annotator.exporting.layouts import LAYOUTS
 from annotator.models import SkipReason, UnsafeCategory

@@ -16,8 +16,8 @@ from rest_framework.views import APIView
 from annotator import access
 from annotator.accounts import tokens
 from annotator.api.fields import KnownFields, WholeNumberField, validated
+from annotator.api.members import OwnMembershipSerializer
 from annotator.api.model_serializers import ModelSerializer
-from annotator.api.serializers import OwnMembershipSerializer
 from annotator.models import Membership, Scope, User
 from annotator.models import Token as StoredToken
 
@@ -36,9 +36,6 @@ class MeSerializer(ModelSerializer[User]):
         rows = Membership.objects.filter(user=user).in_use().with_pseudonym()
         rows = rows.select_related("project").order_by("project__slug")
         return OwnMembershipSerializer(rows, many=True).data
-
-
-# Tasks, as managers and as annotators see them -------------------------------------------------------------
 
 
 class TokenInputSerializer(KnownFields):

@@ -15,10 +15,10 @@ from annotator import access
 from annotator.accounts import logins
 from annotator.api.fields import KnownFields, WholeNumberField, validated
 from annotator.api.filters import InvitationFilter
+from annotator.api.members import OwnMembershipSerializer
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.request_ids import RequestIdField, earlier_or_new
 from annotator.api.scopes import WithinScopes
-from annotator.api.serializers import OwnMembershipSerializer
 from annotator.db.clock import database_now
 from annotator.models import Invitation, Membership, Role, User
 from annotator.projects import invitation_mails, invitations

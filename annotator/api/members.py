@@ -1,18 +1,23 @@
-"""REST calls by which managers change one member: role and limits, pause, test, a link to a new password."""
+"""REST calls on the members of a project: role and limits, pause, test, offer, a link to a new password."""
 
 from collections.abc import Callable
 from typing import Any
 
+from django.db import transaction
+from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
-from drf_spectacular.utils import extend_schema
-from rest_framework import serializers, status
+from drf_spectacular.utils import (
+    extend_schema,
+)
+from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
 from annotator.api.fields import LARGEST, KnownFields, WholeNumberField, validated
+from annotator.api.filters import MemberFilter
 from annotator.api.model_serializers import ModelSerializer
 from annotator.db.clock import database_now
 from annotator.models import Membership, Project, Role
@@ -59,6 +64,18 @@ class MemberSerializer(KnownFields, ModelSerializer[Membership]):
         return not member.offered_role
 
 
+class OwnMembershipSerializer(ModelSerializer[Membership]):
+    """The caller's own membership of a project. Rows have to come from `with_pseudonym()`."""
+
+    project = serializers.CharField(source="project.slug")
+    offered_role = serializers.CharField(read_only=True, help_text="to be accepted by them; empty: none")
+    pseudonym = serializers.CharField(help_text="in this project's exports, and nowhere else")
+
+    class Meta:
+        model = Membership
+        fields = ["project", "role", "offered_role", "pseudonym"]
+
+
 class AnswerSerializer(KnownFields):
     """The answer to the offer of a role."""
 
@@ -77,6 +94,36 @@ def member_of(project: Project, username: str) -> Membership:
     """Returns the member of this name, or raises 404."""
     rows = project.memberships.with_pseudonym().select_related("user", "project")
     return get_object_or_404(rows, user__username=username)
+
+
+class Members(generics.ListCreateAPIView[Membership]):
+    """Lists a project's members. Managers add members, with a password for a new account.
+
+    A new manager has to accept the role first, unless this call creates the account.
+    """
+
+    serializer_class = MemberSerializer
+    queryset = Membership.objects.none()
+    filterset_class = MemberFilter
+
+    def get_queryset(self) -> QuerySet[Membership]:
+        project = access.managed_project(access.user_of(self.request), self.kwargs["slug"])
+        return project.memberships.with_pseudonym().select_related("user").order_by("pk")
+
+    # Nobody is admitted without the limits that came with them.
+    @transaction.atomic
+    def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        user = access.user_of(request)
+        project = access.managed_project(user, self.kwargs["slug"])
+        data = validated(self.get_serializer(data=request.data))
+        member, created = members.admit(
+            project, username=data["user"]["username"], role=data.get("role"), password=data.get("password"), by=user
+        )
+        members.limit(member, quota=data.get("quota", member.quota), languages=data.get("languages", member.languages))
+        return Response(
+            MemberSerializer(self.get_queryset().get(pk=member.pk)).data,
+            status=status.HTTP_201_CREATED if created else status.HTTP_200_OK,
+        )
 
 
 class OneMember(APIView):
@@ -143,3 +190,19 @@ class MemberPasswordLink(APIView):
         row, secret = password_links.make(account, by=user, project=project, now=database_now())
         link = request.build_absolute_uri(reverse("new-password", args=[secret]))
         return Response({"link": link, "expires_at": row.expires_at}, status=status.HTTP_201_CREATED)
+
+
+class Offer(APIView):
+    """The role that the caller is offered in a project."""
+
+    @extend_schema(
+        description="Accepts the role that a manager has offered, or declines it.",
+        request=AnswerSerializer,
+        responses=OwnMembershipSerializer,
+    )
+    def post(self, request: Request, slug: str) -> Response:
+        member = access.membership(access.user_of(request), slug)
+        data = validated(AnswerSerializer(data=request.data))
+        (members.accept if data["accept"] else members.decline)(member)
+        row = Membership.objects.with_pseudonym().select_related("project").get(pk=member.pk)
+        return Response(OwnMembershipSerializer(row).data)

@@ -1,10 +1,9 @@
-"""REST calls on projects, their members, tasks and annotations."""
+"""REST calls on projects: list, create, change, archive, delete."""
 
-from contextlib import nullcontext
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
+from django.db import models
 from django.db.models import QuerySet
 from django_filters import rest_framework as filters  # type: ignore[import-untyped]
 from drf_spectacular.utils import (
@@ -12,34 +11,175 @@ from drf_spectacular.utils import (
     OpenApiParameter,
     PolymorphicProxySerializer,
     extend_schema,
+    extend_schema_field,
     extend_schema_view,
 )
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from annotator import access
-from annotator.api.fields import validated
-from annotator.api.filters import AnnotationFilter, MemberFilter, SinceFilter
-from annotator.api.members import AnswerSerializer, MemberSerializer
-from annotator.api.serializers import (
-    AnnotationSerializer,
-    OwnMembershipSerializer,
-    ProjectByRole,
-    ProjectSerializer,
-    ProtocolPreviewSerializer,
-    TaskSerializer,
-)
+from annotator.api.fields import KnownFields, NumberField, SettingsField, validated
+from annotator.api.filters import SinceFilter
+from annotator.api.model_serializers import ModelSerializer
+from annotator.api.rubrics import text_of
+from annotator.consensus import ProtocolPreview
 from annotator.db.clock import database_now
-from annotator.forms.data import TasksForm
-from annotator.models import Annotation, Membership, Project, Task, User
+from annotator.db.storable_text import shown_name
+from annotator.models import Project, Role, Rubric, User
+from annotator.models.agreement import Progress
 from annotator.models.project import ProjectQuerySet
-from annotator.projects import archive, deletion, figures, members, project_settings
-from annotator.projects.pseudonyms import name_of
-from annotator.reading.blindness import tasks_held_by
-from annotator.search.criteria import matching, searching
+from annotator.projects import archive, deletion, figures, project_settings, settings
+from annotator.projects.preset_rubrics import RubricText
+from annotator.projects.settings_check import never_met
 from annotator.web.query_parameters import flag
+
+ABOUT = ["guidelines_version", "created_at", "archived_at", "own"]
+"""What everybody sees of a project besides its settings."""
+
+
+class ProgressSerializer(serializers.Serializer[Progress]):
+    """Counts of tasks by state. Those of a large project are renewed in the background: they were made at `as_of`."""
+
+    tasks = serializers.IntegerField(source="total")
+    open = serializers.IntegerField()
+    complete = serializers.IntegerField()
+    quarantined = serializers.IntegerField()
+    as_of = serializers.DateTimeField(allow_null=True, help_text="null: just now")
+
+
+class OwnPartSerializer(serializers.Serializer[Project]):
+    """The caller's own part in a project."""
+
+    role = serializers.CharField(source="own_role", allow_null=True)
+    done = serializers.IntegerField(source="own_done", help_text="tasks that they have rated")
+    quota = serializers.IntegerField(source="own_quota", help_text="tasks that they may rate; 0: no limit")
+
+
+class AnnotatorsProjectSerializer(ModelSerializer[Project]):
+    """What annotators see of a project: what it asks of them, and their own part.
+
+    Rows have to come from `as_seen_by()`.
+    """
+
+    rubric = serializers.CharField(source="rubric.key")
+    guidelines_version = serializers.IntegerField(read_only=True, help_text="the one in force; 0: none")
+    own = OwnPartSerializer(source="*", read_only=True)
+
+    class Meta:
+        model = Project
+        fields = [*settings.seen_by(Role.ANNOTATOR), *ABOUT]
+
+
+class ReviewersProjectSerializer(AnnotatorsProjectSerializer):
+    """What reviewers see of a project: the protocol and the progress as well.
+
+    Rows have to come from `as_seen_by()` and to have their `progress` (annotator/projects/figures.py).
+    """
+
+    progress = ProgressSerializer(read_only=True)
+
+    class Meta(AnnotatorsProjectSerializer.Meta):
+        fields = [*settings.seen_by(Role.REVIEWER), *ABOUT, "progress"]
+
+
+@extend_schema_field({"oneOf": [{"type": "string"}, {"$ref": "#/components/schemas/RubricText"}]})
+class RubricChoice(serializers.Field[Any, Any, Any, Any]):
+    """The key of a rubric that is offered to new projects, or the text of one that becomes the project's own."""
+
+    default_error_messages = {
+        "unknown": "No rubric {wanted} is offered. GET rubrics/ lists them.",
+        "put": "A rubric's text is sent to projects/SLUG/rubric/ with PUT.",
+        "shape": "Send the key of a rubric, or a rubric: an object with key, name and attributes.",
+    }
+
+    def to_internal_value(self, data: Any) -> Rubric | RubricText:
+        if isinstance(data, dict) and self.root.instance is not None:
+            self.fail("put")
+        if isinstance(data, dict):
+            return text_of(data)
+        if not isinstance(data, str):
+            self.fail("shape")
+        rubric = self._choices().filter(key=data).first()
+        if rubric is None:
+            self.fail("unknown", wanted=shown_name(data))
+        return rubric
+
+    def _choices(self) -> models.QuerySet[Rubric]:
+        # The project's own, so that what GET answers can be sent back.
+        own = self.root.instance.rubric_id if self.root.instance is not None else None
+        offered = Rubric.objects.offered_to(self.context["request"].user)
+        return Rubric.objects.filter(models.Q(pk__in=offered) | models.Q(pk=own)).order_by("project")
+
+    def to_representation(self, value: Rubric) -> str:
+        return value.key
+
+
+class ProjectSerializer(KnownFields, ModelSerializer[Project]):
+    """All of a project, for its managers. The stage function checks whether the settings are allowed."""
+
+    # NumberField refuses "nan", which would pass every bound of the model's fields.
+    serializer_field_mapping = {**serializers.ModelSerializer.serializer_field_mapping, models.FloatField: NumberField}
+    slug = serializers.SlugField(max_length=50)
+    rubric = RubricChoice(required=False)
+    guidelines = serializers.CharField(required=False, allow_blank=True, write_only=True)
+    guidelines_version = serializers.IntegerField(read_only=True, help_text="the one in force; 0: none")
+    training_config = SettingsField(required=False)
+    own = OwnPartSerializer(source="*", read_only=True)
+    progress = ProgressSerializer(read_only=True)
+    warnings = serializers.SerializerMethodField(help_text="limits of the spread that no two ratings can exceed")
+
+    class Meta:
+        model = Project
+        fields = [*settings.seen_by(Role.MANAGER), settings.TRAINER, "guidelines", *ABOUT, "progress", "warnings"]
+        read_only_fields = ["created_at", "archived_at"]
+
+    def get_warnings(self, project: Project) -> list[str]:
+        return never_met(project)
+
+    def to_representation(self, instance: Any) -> dict[str, Any]:
+        """Returns as much as the caller's role in the project lets them see; rows have to come from `as_seen_by()`."""
+        if instance.own_role == Role.MANAGER:
+            return dict(super().to_representation(instance))
+        is_reviewer = instance.own_role == Role.REVIEWER
+        serializer = ReviewersProjectSerializer if is_reviewer else AnnotatorsProjectSerializer
+        return dict(serializer(instance).data)
+
+
+class EffectSerializer(serializers.Serializer[Any]):
+    """A number that a change would bring, with the half of its 95 % interval where it is estimated from a sample."""
+
+    number = serializers.IntegerField()
+    margin = serializers.IntegerField(help_text="0: exact")
+
+
+class ProtocolPreviewSerializer(serializers.Serializer[Any]):
+    """What a change of the protocol would do to the tasks and labels. `then` in the context is the changed project."""
+
+    tasks = serializers.IntegerField(help_text="tasks with annotations or leases")
+    examined = serializers.IntegerField(help_text="those of them that were read; fewer than `tasks`: a random sample")
+    is_exact = serializers.BooleanField()
+    reopened = EffectSerializer(help_text="complete tasks that would be open again")
+    completed = EffectSerializer(help_text="open tasks that would be complete")
+    dropped = EffectSerializer(help_text="tasks whose annotations would be too far apart")
+    kept_again = EffectSerializer(help_text="dropped tasks that would yield labels again")
+    labels_lost = EffectSerializer()
+    labels_gained = EffectSerializer()
+    labels_changed = EffectSerializer(help_text="labels whose mean would be another one")
+    annotations_before = EffectSerializer(help_text="annotations that open tasks still want")
+    annotations_after = EffectSerializer(help_text="annotations that they would still want")
+    warnings = serializers.SerializerMethodField(help_text="limits of the spread that no two ratings could exceed")
+
+    def get_warnings(self, _preview: ProtocolPreview) -> list[str]:
+        return never_met(self.context["then"])
+
+
+ProjectByRole = PolymorphicProxySerializer(
+    component_name="ProjectByRole",
+    serializers=[ProjectSerializer, ReviewersProjectSerializer, AnnotatorsProjectSerializer],
+    resource_type_field_name=None,
+)
+"""What a caller sees of a project depends on their role in it."""
 
 
 class ProjectFilter(filters.FilterSet):  # type: ignore[misc]
@@ -168,118 +308,3 @@ def _as_answered(project: Project, user: User) -> Any:
     seen = _as_seen_by(user, Project.objects.filter(pk=project.pk)).get()
     figures.add_progress([seen], now=database_now())
     return ProjectSerializer(seen).data
-
-
-class Members(generics.ListCreateAPIView[Membership]):
-    """Lists a project's members. Managers add members, with a password for a new account.
-
-    A new manager has to accept the role first, unless this call creates the account.
-    """
-
-    serializer_class = MemberSerializer
-    queryset = Membership.objects.none()
-    filterset_class = MemberFilter
-
-    def get_queryset(self) -> QuerySet[Membership]:
-        project = access.managed_project(access.user_of(self.request), self.kwargs["slug"])
-        return project.memberships.with_pseudonym().select_related("user").order_by("pk")
-
-    # Nobody is admitted without the limits that came with them.
-    @transaction.atomic
-    def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        user = access.user_of(request)
-        project = access.managed_project(user, self.kwargs["slug"])
-        data = validated(self.get_serializer(data=request.data))
-        member, created = members.admit(
-            project, username=data["user"]["username"], role=data.get("role"), password=data.get("password"), by=user
-        )
-        members.limit(member, quota=data.get("quota", member.quota), languages=data.get("languages", member.languages))
-        return Response(
-            MemberSerializer(self.get_queryset().get(pk=member.pk)).data,
-            status=status.HTTP_201_CREATED if created else status.HTTP_200_OK,
-        )
-
-
-class Offer(APIView):
-    """The role that the caller is offered in a project."""
-
-    @extend_schema(
-        description="Accepts the role that a manager has offered, or declines it.",
-        request=AnswerSerializer,
-        responses=OwnMembershipSerializer,
-    )
-    def post(self, request: Request, slug: str) -> Response:
-        member = access.membership(access.user_of(request), slug)
-        data = validated(AnswerSerializer(data=request.data))
-        (members.accept if data["accept"] else members.decline)(member)
-        row = Membership.objects.with_pseudonym().select_related("project").get(pk=member.pk)
-        return Response(OwnMembershipSerializer(row).data)
-
-
-_SEARCH = {
-    "q": 'words, "quoted words" and -words to leave out, or the task\'s id',
-    "label": "labelled, dropped or none",
-    "spread": "at least so many levels between two raters",
-    "language": "its code or English name",
-    "source": "the id of an import",
-    "model": "of a response; for managers",
-    "reward_from": "by the champion; for managers",
-    "reward_to": "by the champion; for managers",
-}
-
-
-@extend_schema(parameters=[OpenApiParameter(name, description=meaning) for name, meaning in _SEARCH.items()])
-class Tasks(generics.ListAPIView[Task]):
-    """Lists a project's tasks, for its managers and reviewers. Only managers see tasks that measure annotators.
-
-    The filters are those of the page. With one of them, tasks that measure annotators, and tasks that the caller is
-    rating at the moment, are left out, as they are there.
-    """
-
-    serializer_class = TaskSerializer
-    queryset = Task.objects.none()
-    filterset_fields = {"state": ["exact"], "external_id": ["exact"]}
-    searches = tuple(_SEARCH)
-
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        with searching() if self._search() else nullcontext():
-            return super().list(request, *args, **kwargs)
-
-    def get_queryset(self) -> QuerySet[Task]:
-        user = access.user_of(self.request)
-        project = access.reviewed_project(user, self.kwargs["slug"])
-        manages = access.manages(user, project)
-        tasks: QuerySet[Task] = project.tasks.all() if manages else project.tasks.exclude(state=Task.State.GOLD)
-        if search := self._search():
-            form = TasksForm(project, search, manages=manages)
-            if not form.is_valid():
-                errors = {name: [str(message) for message in messages] for name, messages in form.errors.items()}
-                raise serializers.ValidationError(errors)
-            if unknown := search.keys() - form.fields.keys():
-                raise serializers.ValidationError({name: ["Only managers can filter by this."] for name in unknown})
-            tasks = matching(project, form.criteria(), reader=user).tasks
-        return tasks.prefetch_related("responses")
-
-    def _search(self) -> dict[str, str]:
-        return {name: value for name in _SEARCH if (value := self.request.query_params.get(name))}
-
-
-class Annotations(generics.ListAPIView[Annotation]):
-    """Lists current annotations under pseudonyms, for managers and reviewers.
-
-    Those of tasks that the caller is rating are left out. Reviewers do not see those of tasks that measure annotators.
-    """
-
-    serializer_class = AnnotationSerializer
-    queryset = Annotation.objects.none()
-    filterset_class = AnnotationFilter
-
-    def get_queryset(self) -> QuerySet[Annotation]:
-        user = access.user_of(self.request)
-        project = access.reviewed_project(user, self.kwargs["slug"])
-        annotations = Annotation.objects.current().for_project(project.pk)
-        annotations = annotations.exclude(assignment__task__in=tasks_held_by(user))
-        if not access.manages(user, project):
-            annotations = annotations.exclude(assignment__task__state=Task.State.GOLD)
-        named = annotations.annotate(pseudonym=name_of("assignment__annotator", "assignment__task__project"))
-        return named.select_related("assignment__task").prefetch_related("ratings")

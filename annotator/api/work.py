@@ -6,8 +6,12 @@ from time import monotonic
 from typing import Any
 
 from django.http import Http404
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
-from rest_framework import status
+from drf_spectacular.utils import (
+    OpenApiExample,
+    OpenApiParameter,
+    extend_schema,
+)
+from rest_framework import serializers, status
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -16,25 +20,91 @@ from rest_framework.views import APIView
 from annotator import access, annotation, assignment
 from annotator.annotation import Submitted, asks_for_ranking
 from annotator.annotation.cuts import cuts_of
-from annotator.api.fields import validated
+from annotator.api.fields import RankingField, validated
+from annotator.api.model_serializers import ModelSerializer
 from annotator.api.scopes import ForAnnotators
-from annotator.api.segment_fields import shown_scores, shown_segments
-from annotator.api.serializers import (
-    LeaseSerializer,
-    RenewedSerializer,
-    ReportedSerializer,
-    RubricSerializer,
-    SkippedSerializer,
-    StoredAnnotationSerializer,
+from annotator.api.segment_fields import (
+    shown_scores,
+    shown_segments,
 )
+from annotator.api.serializers import LeasedResponseSerializer, MessageSerializer, StoredRatingSerializer
 from annotator.api.submissions import ReportSerializer, SkipSerializer, SubmissionSerializer, submission_of
 from annotator.assignment import Claim
 from annotator.db.clock import database_now
-from annotator.models import Assignment, Project, Rubric, Task
+from annotator.models import Assignment, Attribute, Project, Rubric, Task
 from annotator.models import Response as TaskResponse
 from annotator.models.public_ids import response_number
 from annotator.models.rubric import RUBRIC_SECONDS
 from annotator.web.query_parameters import flag
+
+ASKED = ["preference", "ranking", "confidence", "safe", "feedback", "edit", "domain", "language", "segments"]
+"""What a project may ask of an annotator besides the scores."""
+
+
+class AttributeSerializer(ModelSerializer[Attribute]):
+    class Meta:
+        model = Attribute
+        fields = ["key", "name", "description", "levels", "checks", "scope"]
+
+
+class RubricSerializer(ModelSerializer[Rubric]):
+    attributes = AttributeSerializer(many=True, read_only=True)
+
+    class Meta:
+        model = Rubric
+        fields = ["key", "version", "name", "attributes"]
+
+
+class LeasedTaskSerializer(serializers.Serializer[Any]):
+    id = serializers.IntegerField()
+    conversation = MessageSerializer(many=True)
+    responses = LeasedResponseSerializer(many=True)
+
+
+class LeaseSerializer(serializers.Serializer[Any]):
+    """A leased task, or null and the reason for it. Responses are in this annotator's own order."""
+
+    assignment = serializers.IntegerField(allow_null=True)
+    lease_expires_at = serializers.DateTimeField(required=False)
+    task = LeasedTaskSerializer(required=False)
+    asks = serializers.ListField(
+        child=serializers.ChoiceField(choices=ASKED),
+        required=False,
+        help_text="what a rating has to answer besides scores, by the names of its fields",
+    )
+    rubric = RubricSerializer(required=False)
+    reason = serializers.CharField(required=False)
+    detail = serializers.CharField(required=False)
+
+
+class StoredAnnotationSerializer(serializers.Serializer[Any]):
+    """The rating as the database holds it now."""
+
+    annotation = serializers.IntegerField()
+    assignment = serializers.IntegerField()
+    revision = serializers.IntegerField()
+    ratings = StoredRatingSerializer(many=True)
+    ranking = RankingField(allow_null=True)
+    submitted_at = serializers.DateTimeField()
+    counts = serializers.BooleanField(help_text="false: the task had no room left, so it is kept as an extra")
+    next = LeaseSerializer(required=False)
+
+
+class SkippedSerializer(serializers.Serializer[Any]):
+    assignment = serializers.IntegerField()
+    reason = serializers.CharField()
+    note = serializers.CharField()
+
+
+class ReportedSerializer(serializers.Serializer[Any]):
+    assignment = serializers.IntegerField()
+    category = serializers.CharField()
+    note = serializers.CharField()
+
+
+class RenewedSerializer(serializers.Serializer[Any]):
+    assignment = serializers.IntegerField()
+    lease_expires_at = serializers.DateTimeField()
 
 
 class Next(ForAnnotators, APIView):

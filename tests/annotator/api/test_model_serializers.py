@@ -3,7 +3,7 @@
 import pytest
 from django.utils import translation
 
-from annotator.api.serializers import AnnotatorsProjectSerializer, ProjectSerializer
+from annotator.api.projects import AnnotatorsProjectSerializer, ProjectSerializer
 
 
 def test_a_second_answer_does_not_look_through_the_model_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.serializers import Serializer
 from rest_framework.utils.serializer_helpers import ReturnDict
 
-from annotator.api.rendering import Renderer
+from annotator.api.json_bodies import Renderer
 from annotator.models import Task, User
 
 DATA = [

@@ -9,7 +9,7 @@ from django.utils.text import capfirst
 from rest_framework.test import APIClient
 
 from annotator import assignment
-from annotator.api.serializers import AnnotatorsProjectSerializer, ProjectSerializer, ReviewersProjectSerializer
+from annotator.api.projects import AnnotatorsProjectSerializer, ProjectSerializer, ReviewersProjectSerializer
 from annotator.forms.new_project import ASKED, NewProjectForm
 from annotator.forms.project_settings import ProjectSettingsForm
 from annotator.limits import MOST_ANNOTATORS

@@ -35,11 +35,14 @@ class TokenAuthentication(BaseAuthentication):
         if token is None:
             return None
         # What is looked up is the digest: how long the search takes says nothing about the token.
-        row = _stored(hash_token(token))
-        if row is None or not row.user.is_active or (row.expiry and row.expiry <= timezone.now()):
+        row = _STORED.row(digest=hash_token(token))
+        stored = row and _TOKEN.instance(row[: len(_TOKEN.names)])
+        user = row and _USER.instance(row[len(_TOKEN.names) :])
+        if not stored or not user or not user.is_active or (stored.expiry and stored.expiry <= timezone.now()):
             raise AuthenticationFailed(f"The token is unknown or has expired. {HOW}")
-        tokens.note_use(row)
-        return row.user, row
+        stored.user = user
+        tokens.note_use(stored)
+        return user, stored
 
     def sent_token(self, request: Request) -> str | None:
         """Returns the token in the request's headers, or None. Raises AuthenticationFailed for a malformed header."""
@@ -79,12 +82,3 @@ class TokenAsPassword(TokenAuthentication):
         except ValueError as broken:
             raise AuthenticationFailed(f"The Authorization header cannot be read. {HOW}") from broken
         return password
-
-
-def _stored(digest: str) -> Token | None:
-    row = _STORED.row(digest=digest)
-    if row is None:
-        return None
-    token = _TOKEN.instance(row[: len(_TOKEN.names)])
-    token.user = _USER.instance(row[len(_TOKEN.names) :])
-    return token

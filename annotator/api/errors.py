@@ -5,7 +5,7 @@ import secrets
 import sys
 from typing import Any
 
-from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.template import loader
 from django.views import defaults
@@ -42,7 +42,8 @@ def answer_error(error: Exception, context: dict[str, Any]) -> Response | None:
         detail = texts[0] if place in {"", WHOLE} else f"{place}: {texts[0]}"
         answered.data = error_body(detail, code="invalid", errors=errors)
     else:
-        answered.data = error_body(_detail(error), code=_code(error))
+        text, code = _told(error)
+        answered.data = error_body(text, code=code)
     return answered
 
 
@@ -50,22 +51,14 @@ def _answer(status: int, detail: str, code: str) -> Response:
     return Response(error_body(detail, code=code), status=status)
 
 
-def _detail(error: Exception) -> str:
+def _told(error: Exception) -> tuple[str, str]:
+    """Returns the sentence and the code of an error that the framework answers."""
     if isinstance(error, Http404):
-        return "There is nothing here, or you do not have access to it."
-    if isinstance(error, NotAuthenticated):
-        return f"No token was sent. {HOW}"
+        return "There is nothing here, or you do not have access to it.", "not_found"
     if isinstance(error, APIException):
-        return str(error.detail)
-    return str(error) or "You are not allowed to do this."
-
-
-def _code(error: Exception) -> str:
-    if isinstance(error, Http404):
-        return "not_found"
-    if isinstance(error, PermissionDenied):
-        return "permission_denied"
-    return str(error.get_codes()) if isinstance(error, APIException) else "error"
+        text = f"No token was sent. {HOW}" if isinstance(error, NotAuthenticated) else str(error.detail)
+        return text, str(error.get_codes())
+    return str(error) or "You are not allowed to do this.", "permission_denied"
 
 
 def _flattened(detail: Any, place: str = "") -> Errors:

@@ -3,7 +3,6 @@
 `filterset_fields` of a view names the fields that are compared as they are; what needs more stands here.
 """
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -39,15 +38,12 @@ PAGES = ("cursor", "page_size")
 
 def require_known(request: Request, queryset: Any, view: Any) -> None:
     """Raises ValidationError for a query parameter that the list does not have: a misspelt filter would show all."""
-    known = {*PAGES, *getattr(view, "searches", ()), *_names(view, queryset)}
+    sets = (backend().get_filterset_class(view, queryset) for backend in view.filter_backends)
+    names = (name for filters_of_list in sets if filters_of_list for name in filters_of_list.base_filters)
+    known = {*PAGES, *getattr(view, "searches", ()), *names}
     if unknown := sorted(set(request.query_params) - known):
         text = f"There is no such parameter. This list has: {', '.join(sorted(known))}."
         raise serializers.ValidationError({name: [text] for name in unknown})
-
-
-def _names(view: Any, queryset: Any) -> Iterable[str]:
-    sets = (backend().get_filterset_class(view, queryset) for backend in view.filter_backends)
-    return [name for filters_of_list in sets if filters_of_list for name in filters_of_list.base_filters]
 
 
 def _require_utc_year(moment: datetime) -> None:

@@ -32,7 +32,7 @@ from annotator.api.transfer import (
 from annotator.db.clock import database_now
 from annotator.importing import hub, jobs, kept_mappings, samples, take_back, withdrawal_preview
 from annotator.importing.kept_mappings import mapping_named
-from annotator.importing.mappings import ColumnMapping, fitting_only, guessed, read_mapping
+from annotator.importing.mappings import fitting_only, guessed, read_mapping
 from annotator.importing.results import Notes
 from annotator.models import Import, ImportJob, ImportJobError, ImportMapping, Project
 from annotator.web import lane_shares, query_parameters
@@ -272,16 +272,12 @@ class StartImport(APIView):
     def post(self, request: Request, slug: str, job_id: int) -> Response:
         job = _managed_job(request, slug, job_id)
         data = validated(StartSerializer(data=request.data))
-        mapping = _mapping_of(job.project, data["mapping"])
+        sent = data["mapping"]
+        is_named = sent is None or isinstance(sent, str)
+        mapping = mapping_named(job.project, sent or "") if is_named else read_mapping(sent)
         mapping = fitting_only(mapping) if data["fitting_only"] else mapping
         started = jobs.start(job, dry_run=data["dry_run"], mapping=mapping)
         return Response(ImportJobSerializer(started).data, status=status.HTTP_202_ACCEPTED)
-
-
-def _mapping_of(project: Project, value: Any) -> ColumnMapping | None:
-    if value is None or isinstance(value, str):
-        return mapping_named(project, value or "")
-    return read_mapping(value)
 
 
 class ImportPreview(APIView):

@@ -40,21 +40,18 @@ class StorableJSONParser(JSONParser):
     """Refuses what PostgreSQL or the encoder of the answer would fail on later."""
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
+        """Returns the body. Raises ParseError, or ValidationError with the dotted place of what cannot be stored."""
         try:
             data = super().parse(stream, media_type, parser_context)
         except RecursionError as deep:
             raise ParseError("JSON parse error - the body is nested too deeply") from deep
-        _require_storable(data)
+        try:
+            for place, value in texts_and_numbers(data):
+                if isinstance(value, str) and (fault := fault_in(value)):
+                    text = f"The text holds {fault.what}, which cannot be stored."
+                    raise ValidationError({shown_name(place): [text]})
+                if isinstance(value, float) and not isfinite(value):
+                    raise ValidationError({place: ["The number is too large."]})
+        except NestedTooDeeply:
+            raise ParseError(f"JSON parse error - the body is nested more than {DEEPEST} levels deep") from None
         return data
-
-
-def _require_storable(data: Any) -> None:
-    """Raises ParseError, or ValidationError with the dotted place of what cannot be stored."""
-    try:
-        for place, value in texts_and_numbers(data):
-            if isinstance(value, str) and (fault := fault_in(value)):
-                raise ValidationError({shown_name(place): [f"The text holds {fault.what}, which cannot be stored."]})
-            if isinstance(value, float) and not isfinite(value):
-                raise ValidationError({place: ["The number is too large."]})
-    except NestedTooDeeply:
-        raise ParseError(f"JSON parse error - the body is nested more than {DEEPEST} levels deep") from None

@@ -100,16 +100,14 @@ class RubricChoice(serializers.Field[Any, Any, Any, Any]):
             return text_of(data)
         if not isinstance(data, str):
             self.fail("shape")
-        rubric = self._choices().filter(key=data).first()
-        if rubric is None:
-            self.fail("unknown", wanted=shown_name(data))
-        return rubric
-
-    def _choices(self) -> models.QuerySet[Rubric]:
         # The project's own, so that what GET answers can be sent back.
         own = self.root.instance.rubric_id if self.root.instance is not None else None
         offered = Rubric.objects.offered_to(self.context["request"].user)
-        return Rubric.objects.filter(models.Q(pk__in=offered) | models.Q(pk=own)).order_by("project")
+        choices = Rubric.objects.filter(models.Q(pk__in=offered) | models.Q(pk=own)).order_by("project")
+        rubric = choices.filter(key=data).first()
+        if rubric is None:
+            self.fail("unknown", wanted=shown_name(data))
+        return rubric
 
     def to_representation(self, value: Rubric) -> str:
         return value.key

@@ -29,16 +29,12 @@ class NewestFirst(CursorPages):
     def decode_cursor(self, request: Request) -> Cursor | None:
         # CursorPages' own check takes ids only. What is no time would fail in the query: somebody edited the cursor.
         cursor = CursorPagination.decode_cursor(self, request)
-        if cursor and cursor.position and not _is_moment(str(cursor.position)):
-            raise NotFound(self.invalid_cursor_message)
+        try:
+            if cursor and cursor.position and parse_datetime(str(cursor.position)) is None:
+                raise NotFound(self.invalid_cursor_message)
+        except ValueError as beyond:
+            raise NotFound(self.invalid_cursor_message) from beyond
         return cursor
-
-
-def _is_moment(text: str) -> bool:
-    try:
-        return parse_datetime(text) is not None
-    except ValueError:
-        return False
 
 
 class AuditFilter(filters.FilterSet):  # type: ignore[misc]

@@ -40,8 +40,15 @@ class CommentSerializer(serializers.Serializer[Any]):
     text = serializers.CharField()
 
 
+class CheckedField(serializers.Field[Any, Any, Any, Any]):
+    """A field that checks what is sent by hand, and shows what is stored as it is."""
+
+    def to_representation(self, value: Any) -> Any:
+        return value
+
+
 @extend_schema_field(RatedSegmentSerializer(many=True))
-class SegmentsField(serializers.Field[Any, Any, Any, Any]):
+class SegmentsField(CheckedField):
     """The scores of all segments of a response, as a tuple of mappings in the order of the segments."""
 
     default_error_messages = {
@@ -67,24 +74,16 @@ class SegmentsField(serializers.Field[Any, Any, Any, Any]):
             index, scores = segment["index"], segment["scores"]
             if type(index) is not int or index in by_index or not 0 <= index < len(data):
                 self.fail("indexes", last=len(data) - 1)
-            if not _are_scores(scores):
+            # Not isinstance: a truth value is an integer for Python.
+            are_scores = isinstance(scores, dict) and all(one is None or type(one) is int for one in scores.values())
+            if not are_scores or len(scores) > MOST_ATTRIBUTES:
                 self.fail("scores", number=number, most=MOST_ATTRIBUTES)
             by_index[index] = scores
         return tuple(by_index[index] for index in range(len(data)))
 
-    def to_representation(self, value: Any) -> Any:
-        return value
-
-
-def _are_scores(scores: Any) -> bool:
-    if not isinstance(scores, dict) or len(scores) > MOST_ATTRIBUTES:
-        return False
-    # Not isinstance: a truth value is an integer for Python.
-    return all(score is None or type(score) is int for score in scores.values())
-
 
 @extend_schema_field({"type": "array", "items": {"type": "array", "items": {"type": "integer"}}})
-class CutField(serializers.Field[Any, Any, Any, Any]):
+class CutField(CheckedField):
     """An annotator's own segments of a response: pairs [start, end]. Whether they fit the text is checked later."""
 
     default_error_messages = {
@@ -99,16 +98,13 @@ class CutField(serializers.Field[Any, Any, Any, Any]):
             self.fail("most", most=MOST_SEGMENTS)
         return tuple((start, end) for start, end in data)
 
-    def to_representation(self, value: Any) -> Any:
-        return value
-
 
 def _is_pair(item: Any) -> bool:
     return isinstance(item, list) and len(item) == 2 and all(type(value) is int for value in item)
 
 
 @extend_schema_field(CommentSerializer(many=True))
-class CommentsField(serializers.Field[Any, Any, Any, Any]):
+class CommentsField(CheckedField):
     """Comments on characters of a response, as triples (start, end, text)."""
 
     default_error_messages = {
@@ -128,9 +124,6 @@ class CommentsField(serializers.Field[Any, Any, Any, Any]):
             if not _is_pair([comment["start"], comment["end"]]) or not isinstance(comment["text"], str):
                 self.fail("shape", number=number)
         return tuple((comment["start"], comment["end"], comment["text"]) for comment in data)
-
-    def to_representation(self, value: Any) -> Any:
-        return value
 
 
 def shown_segments(cut: Sequence[Range]) -> list[dict[str, int]]:

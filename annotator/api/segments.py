@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 from annotator import access
 from annotator.annotation import change_cuts, cuts_of
 from annotator.api.fields import KnownFields, ResponseIdField, validated
-from annotator.api.segment_fields import SegmentSerializer, shown_segments
+from annotator.api.segment_fields import CheckedField, SegmentSerializer, shown_segments
 from annotator.limits import MOST_SEGMENTS
 from annotator.models import Response as TaskResponse
 from annotator.models import Task
@@ -26,7 +26,7 @@ from annotator.models import Task
         ]
     }
 )
-class GivenSegmentsField(serializers.Field[Any, Any, Any, Any]):
+class GivenSegmentsField(CheckedField):
     """Segments as pairs [start, end], or as the texts of which the response is made. Their fit is checked later."""
 
     default_error_messages = {
@@ -40,9 +40,6 @@ class GivenSegmentsField(serializers.Field[Any, Any, Any, Any]):
         if len(data) > MOST_SEGMENTS:
             self.fail("most", most=MOST_SEGMENTS)
         return data
-
-    def to_representation(self, value: Any) -> Any:
-        return value
 
 
 class RecutResponseSerializer(KnownFields):

@@ -6,7 +6,7 @@ from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 from rest_framework.request import Request
 
-from annotator.db.statements import Columns, Statement
+from annotator.infrastructure.db.statements import Columns, Statement
 from annotator.models import Assignment, Membership, Project, QualificationRun, Role, Rubric, Task, User
 from annotator.projects.pseudonyms import Naming
 from annotator.reading import assignment_rows

@@ -29,7 +29,7 @@ class ImpatientSenders(AMQP):
         return self._producer_pool
 
 
-app = Celery("rewardloop", task_cls="annotator.audit:WorkerTask", amqp=ImpatientSenders)
+app = Celery("rewardloop", task_cls="annotator.infrastructure.audit:WorkerTask", amqp=ImpatientSenders)
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from annotator import limits
+from annotator.infrastructure import limits
 from annotator.launch import environment
 from annotator.version import VERSION
 
@@ -49,7 +49,7 @@ if _public.scheme == "https":
 # Two at least: while one is busy or is started again, the other answers.
 WEB_PROCESSES = environment.count("WEB_PROCESSES", min(max(2, environment.cores()), 8))
 WEB_THREADS = environment.count("WEB_THREADS", 4)
-# The largest body, by the address that it is sent to (annotator/web/body_limits.py).
+# The largest body, by the address that it is sent to (annotator/infrastructure/web/body_limits.py).
 FORM_MAX_BYTES = environment.count("FORM_MAX_BYTES", 1_000_000)
 JSON_MAX_BYTES = environment.count("JSON_MAX_BYTES", 10_000_000)
 IMPORT_MAX_BYTES = environment.count("IMPORT_MAX_BYTES", 1_000_000_000)
@@ -90,26 +90,26 @@ INSTALLED_APPS = [
     "rewards.apps.RewardsConfig",
 ]
 MIDDLEWARE = [
-    "annotator.web.middleware.HealthHostMiddleware",
-    "annotator.web.middleware.NoStoreMiddleware",
-    "annotator.web.middleware.BodyLimitMiddleware",
+    "annotator.infrastructure.web.middleware.HealthHostMiddleware",
+    "annotator.infrastructure.web.middleware.NoStoreMiddleware",
+    "annotator.infrastructure.web.middleware.BodyLimitMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "annotator.web.middleware.StorableRequestMiddleware",
+    "annotator.infrastructure.web.middleware.StorableRequestMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     # Every page but those marked `login_not_required`. REST answers for itself.
     "django.contrib.auth.middleware.LoginRequiredMiddleware",
-    "annotator.audit.ActorMiddleware",
+    "annotator.infrastructure.audit.ActorMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "annotator.web.middleware.WholeLoginPageMiddleware",
+    "annotator.infrastructure.web.middleware.WholeLoginPageMiddleware",
     "annotator.accounts.passwords.OwnPasswordMiddleware",
-    "annotator.web.middleware.ContentSecurityPolicyMiddleware",
-    "annotator.web.middleware.DatabaseAwayMiddleware",
+    "annotator.infrastructure.web.middleware.ContentSecurityPolicyMiddleware",
+    "annotator.infrastructure.web.middleware.DatabaseAwayMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 ROOT_URLCONF = "annotator.urls"
@@ -124,7 +124,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "annotator.storage.disk_space.for_pages",
+                "annotator.infrastructure.storage.disk_space.for_pages",
             ],
         },
     },
@@ -149,7 +149,7 @@ DATABASES["default"]["OPTIONS"] = {
     # whole, and a prepared statement goes on so while the table grows, until its statistics are taken again: in a new
     # project, a submission took half as long again after half a minute's work.
     "options": f"-c random_page_cost=1.1 {_options.get('options', '')}".strip(),
-    # Only statements that ask for it are prepared (annotator/db/statements.py). Without a number psycopg would prepare
+    # Only statements that ask for it are prepared (annotator/infrastructure/db/statements.py). Without a number psycopg would prepare
     # none, not even those.
     "prepare_threshold": 2**31,
     "pool": {
@@ -204,7 +204,7 @@ LANGUAGE_CODE = "en"
 # Each language is named in itself. CONTRIBUTING.md says how to add one.
 LANGUAGES = [("en", "English"), ("de", "Deutsch")]
 LOCALE_PATHS = [SHIPPED / "locale"]
-FORMAT_MODULE_PATH = ["annotator.web.formats"]
+FORMAT_MODULE_PATH = ["annotator.infrastructure.web.formats"]
 LANGUAGE_COOKIE_AGE = 365 * 24 * 60 * 60
 LANGUAGE_COOKIE_SAMESITE = "Lax"
 LANGUAGE_COOKIE_SECURE = SESSION_COOKIE_SECURE
@@ -216,7 +216,7 @@ STATIC_ROOT = VAR_DIR / "static"
 STATICFILES_DIRS = [SHIPPED / "static"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "annotator.launch.health.ModuleStorage"},
+    "staticfiles": {"BACKEND": "annotator.infrastructure.health.ModuleStorage"},
 }
 if "pytest" in sys.modules or DEBUG:
     STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
@@ -294,7 +294,9 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 3, "socket_timeout"
 # light worker, one of whose four threads is left to what takes a moment.
 JOBS_AT_ONCE = environment.count("JOBS_AT_ONCE", max(2, os.cpu_count() or 2))
 JOBS_A_WORKER = environment.count("JOBS_A_WORKER", 3)
-CELERY_TASK_PUBLISH_RETRY = False  # annotator/background/messages.py tries again, and beat finds lost work
+CELERY_TASK_PUBLISH_RETRY = (
+    False  # annotator/infrastructure/background/messages.py tries again, and beat finds lost work
+)
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 # `expires` drops a message that no worker took within a period: the next one asks for the same work.
 CELERY_BEAT_SCHEDULE = {

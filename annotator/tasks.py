@@ -1,6 +1,6 @@
 """Celery tasks of the queue `light`. Importing this module in a worker also starts its heartbeat.
 
-The stages keep failures as rows, project by project (annotator/background/failures.py).
+The stages keep failures as rows, project by project (annotator/infrastructure/background/failures.py).
 """
 
 from celery import shared_task
@@ -9,11 +9,12 @@ from annotator import assignment
 from annotator.accounts import logins
 from annotator.agreement import totals
 from annotator.annotation import drafts
-from annotator.background import beat_schedule, failures, heartbeats  # noqa: F401 - beat_schedule receives a signal
-from annotator.db.clock import database_now
 from annotator.exporting import jobs as export_jobs
 from annotator.importing import jobs as import_jobs
 from annotator.importing import withdrawal
+from annotator.infrastructure.background import beat_schedule, failures, heartbeats  # noqa: F401 - beat_schedule receives a signal
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.webhooks import deliveries
 from annotator.models import Import, Project
 from annotator.pii import scans
 from annotator.projects import deletion, figures
@@ -21,7 +22,6 @@ from annotator.quality import assessment
 from annotator.releases import jobs as release_jobs
 from annotator.review import bulk_changes, exclusions
 from annotator.search import words
-from annotator.webhooks import deliveries
 
 
 @shared_task

@@ -4,7 +4,7 @@ import os
 
 from django.core.wsgi import get_wsgi_application
 
-from annotator.db.statement_timeouts import limit_this_process
+from annotator.infrastructure.db.statement_timeouts import limit_this_process
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "annotator.settings")
 
@@ -12,6 +12,6 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "annotator.settings")
 limit_this_process()
 application = get_wsgi_application()
 
-from annotator.launch import health  # noqa: E402  its models need Django to be set up
+from annotator.infrastructure import health  # noqa: E402  its models need Django to be set up
 
 health.report_at_start()

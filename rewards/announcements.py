@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from django.db.models import Q
 
+from annotator.infrastructure.webhooks.events import announce
 from annotator.models import Project
-from annotator.webhooks.events import announce
 from rewards.models import RewardModel, RunState, TrainingRun
 
 

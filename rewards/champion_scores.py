@@ -4,7 +4,7 @@ from django.db import connection
 from django.db.models import Count, Exists, F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from annotator.db.retries import in_transaction
+from annotator.infrastructure.db.retries import in_transaction
 from annotator.models import Project, Task
 from annotator.search.criteria import Difference, GivenReward, only
 from rewards.models import RewardModel, Score

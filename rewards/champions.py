@@ -5,7 +5,7 @@ from datetime import datetime
 
 from django.utils.translation import gettext as _
 
-from annotator.refusals import Refusal
+from annotator.infrastructure.refusals import Refusal
 from rewards import promotion, reasons, run_report, scoring
 from rewards.models import RewardModel
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from annotator.refusals import Refusal
+from annotator.infrastructure.refusals import Refusal
 
 Turns = list[dict[str, str]]
 

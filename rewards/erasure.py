@@ -15,11 +15,11 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
-from annotator import audit
-from annotator.background import failures
+from annotator.infrastructure import audit
+from annotator.infrastructure.background import failures
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.storage import artifacts
 from annotator.models import Project
-from annotator.refusals import Refusal
-from annotator.storage import artifacts
 from rewards.models import EvaluationJob, OwnerlessFolder, RewardModel, RunState, Snapshot, TrainingRun
 
 

@@ -13,8 +13,8 @@ from django.conf import settings
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from annotator import audit
-from annotator.refusals import Refusal
+from annotator.infrastructure import audit
+from annotator.infrastructure.refusals import Refusal
 from rewards.models import Evaluation, RewardModel, Snapshot
 from rewards.trainer_process import command, end_group
 

@@ -16,14 +16,14 @@ from django.db.models.functions import Coalesce
 from django.utils.text import get_valid_filename
 from django.utils.translation import gettext as _
 
-from annotator import audit
-from annotator.background import fitness, heartbeats, jobs, messages
-from annotator.db.clock import database_now
-from annotator.db.retries import outlasting_outages
+from annotator.infrastructure import audit, jobs
+from annotator.infrastructure.background import fitness, heartbeats, messages
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.db.retries import outlasting_outages
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.storage import artifacts, disk_space
 from annotator.models import User
 from annotator.reading.in_use import require_in_use
-from annotator.refusals import Refusal
-from annotator.storage import artifacts, disk_space
 from rewards import evaluation
 from rewards.models import EvaluationJob, RewardModel
 from rewards.trainer_process import events_in

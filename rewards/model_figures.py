@@ -10,9 +10,9 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from annotator.infrastructure.web.charts import Chart, Kind, Series
+from annotator.infrastructure.web.numbers import number, percent
 from annotator.models import Attribute
-from annotator.web.charts import Chart, Kind, Series
-from annotator.web.numbers import number, percent
 
 
 @dataclass(frozen=True)

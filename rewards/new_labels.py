@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 from django.db.models import Exists, OuterRef, Q
 
-from annotator.db.statements import Statement
+from annotator.infrastructure.db.statements import Statement
 from annotator.models import Label, Project
 from annotator.models.in_force import AGREED, COMPARED_IN_FORCE, DECISIONS, LABEL_IN_FORCE, compared_alone
 from annotator.models.splits import HELD_OUT

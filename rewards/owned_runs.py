@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from annotator.db.retries import outlasting_outages
-from annotator.storage.hidden_paths import value_without_places
+from annotator.infrastructure.db.retries import outlasting_outages
+from annotator.infrastructure.storage.hidden_paths import value_without_places
 from rewards.models import ACTIVE_STATES, RunState, TrainingRun
 
 

@@ -11,9 +11,9 @@ from typing import Any
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from annotator import audit
+from annotator.infrastructure import audit
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Project
-from annotator.refusals import Refusal
 from rewards import announcements
 from rewards.learning.data import USUAL_LEVELS, Task
 from rewards.learning.paired_gain import Gain, confidence_at, paired_gain

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from annotator.consensus.rankings import ranks_of
-from annotator.db.statements import Statement
+from annotator.infrastructure.db.statements import Statement
 from annotator.models import Project
 from annotator.models.in_force import DECISIONS, LABEL_IN_FORCE, PAIRS_IN_FORCE, PREFERENCE_IN_FORCE
 from rewards.learning.metrics import spearman

@@ -11,7 +11,7 @@ from django.utils import translation
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from annotator.web.numbers import number, percent
+from annotator.infrastructure.web.numbers import number, percent
 
 Reason = str | dict[str, Any]
 """{code, params}, or a text: what a person gave as the reason, or an earlier version stored."""

@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from annotator.storage.hidden_paths import without_places
+from annotator.infrastructure.storage.hidden_paths import without_places
 from rewards.learning.data import file_sha256
 from rewards.models import RewardModel
 

@@ -8,8 +8,8 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from annotator.web.charts import Chart, Kind, Series
-from annotator.web.numbers import number, percent
+from annotator.infrastructure.web.charts import Chart, Kind, Series
+from annotator.infrastructure.web.numbers import number, percent
 from rewards.models import RunKind, RunState, TrainingRun
 
 FEWEST_STEPS = 3

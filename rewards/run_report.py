@@ -8,7 +8,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext, pgettext
 
-from annotator.web.numbers import number, percent
+from annotator.infrastructure.web.numbers import number, percent
 from rewards import reasons
 from rewards.learning.paired_gain import t_quantile
 from rewards.reasons import PAIRS, SQUARES

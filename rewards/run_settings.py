@@ -9,10 +9,10 @@ from django.conf import settings
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Project
 from annotator.projects.rubrics import weights_of
 from annotator.projects.settings_check import unknown_keys
-from annotator.refusals import Refusal
 from rewards.learning.config import PATH_SETTINGS, BadConfig, TrainConfig, parse_config
 
 

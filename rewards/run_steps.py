@@ -9,12 +9,12 @@ from contextlib import closing, contextmanager
 
 from django.conf import settings
 
-from annotator.db.clock import database_now
-from annotator.db.retries import outlasting_outages
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.db.retries import outlasting_outages
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.stopping import stopping
+from annotator.infrastructure.storage import artifacts, disk_space
 from annotator.models import Project
-from annotator.refusals import Refusal
-from annotator.stopping import stopping
-from annotator.storage import artifacts, disk_space
 from rewards import owned_runs, registry, snapshots
 from rewards.learning.data import read_tasks
 from rewards.models import RewardModel, Snapshot, TrainingRun

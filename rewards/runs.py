@@ -18,14 +18,14 @@ from django.db.models.functions import Coalesce
 from django.utils.translation import gettext as _
 
 import rewards
-from annotator import audit
-from annotator.background import failures, fitness, heartbeats, messages
-from annotator.db.retries import outlasting_outages
+from annotator.infrastructure import audit
+from annotator.infrastructure.background import failures, fitness, heartbeats, messages
+from annotator.infrastructure.db.retries import outlasting_outages
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.storage import disk_space
+from annotator.infrastructure.storage.hidden_paths import without_places
 from annotator.models import Project, User
 from annotator.reading.in_use import require_in_use
-from annotator.refusals import Refusal
-from annotator.storage import disk_space
-from annotator.storage.hidden_paths import without_places
 from rewards import announcements, run_settings, snapshots
 from rewards.learning.config import config_hash
 from rewards.models import ACTIVE_STATES, RewardModel, RunKind, RunState, Snapshot, TrainingRun

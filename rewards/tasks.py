@@ -7,11 +7,11 @@ from typing import Any
 
 from celery import Task, shared_task
 
-from annotator.background import failures, fitness, heartbeats, messages
-from annotator.db.clock import database_now
-from annotator.refusals import Refusal
-from annotator.storage.hidden_paths import without_places
-from annotator.webhooks import events
+from annotator.infrastructure.background import failures, fitness, heartbeats, messages
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.storage.hidden_paths import without_places
+from annotator.infrastructure.webhooks import events
 from rewards import (
     announcements,
     erasure,

@@ -13,9 +13,9 @@ from typing import Any
 
 from django.conf import settings
 
-from annotator.db.clock import database_now
-from annotator.refusals import Refusal
-from annotator.stopping import stopping
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.stopping import stopping
 from rewards import owned_runs
 from rewards.models import TrainingRun
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from django.db import transaction
 
-from annotator.db.clock import database_now
-from annotator.db.retries import outlasting_outages
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.db.retries import outlasting_outages
 from annotator.models import Project
 from rewards import announcements, evaluation, largest_errors, owned_runs, promotion, run_settings, run_steps, runs
 from rewards.learning.data import Task, by_segments, read_tasks, scales_of

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from django.db import connection, transaction
 
-from annotator.background import failures
-from annotator.db import locks
+from annotator.infrastructure.background import failures
+from annotator.infrastructure.db import locks
 from annotator.models import Project, Task, UnlikelyAnnotation
 from annotator.quality.work_arrays import copied
 from annotator.review.queue import ask_for_review

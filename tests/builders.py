@@ -10,8 +10,8 @@ from django.apps import apps
 
 from annotator import annotation, assignment
 from annotator.annotation import ResponseRating, Submission, Submitted
-from annotator.db.statements import Columns, Statement
 from annotator.importing import ImportResult, import_rows
+from annotator.infrastructure.db.statements import Columns, Statement
 from annotator.models import Assignment, Membership, Project, Role, Rubric, Task, User
 from annotator.projects import pseudonyms
 from annotator.projects.preset_rubrics import add_rubrics

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 from django.conf import settings
 from django.db import connection
 
-from annotator.background import heartbeats, redis_client
+from annotator.infrastructure.background import heartbeats, redis_client
 
 
 def wait_for(condition: Callable[[], object], *, seconds: float = 60, what: str = "the condition") -> None:

@@ -21,7 +21,7 @@ from rest_framework.test import APIClient
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from annotator.assignment import task_choice
-from annotator.background import heartbeats, messages
+from annotator.infrastructure.background import heartbeats, messages
 from annotator.launch.compiled_translations import compile_translations
 from annotator.models import Membership, Project, Role, User
 from annotator.models.rubric import attributes_by_version

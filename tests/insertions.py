@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from django.db import connection
 from django.db.models import DateTimeField, Model
 
-from annotator.db.statements import Columns
+from annotator.infrastructure.db.statements import Columns
 
 M = TypeVar("M", bound=Model)
 

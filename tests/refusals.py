@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from annotator.refusals import Refusal
+from annotator.infrastructure.refusals import Refusal
 
 
 @contextmanager

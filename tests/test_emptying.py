@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.test import TransactionTestCase
 
-from annotator import audit
+from annotator.infrastructure import audit
 from annotator.models import AuditEntry, Project, Rubric, User
 from tests import emptying
 from tests.conftest import Cast

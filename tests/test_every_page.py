@@ -22,10 +22,10 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, resolve, reverse
 
 from annotator.accounts import tokens
-from annotator.db.clock import database_now
 from annotator.gold import qualification
 from annotator.importing import jobs, kept_mappings
 from annotator.importing.mappings import read_mapping
+from annotator.infrastructure.db.clock import database_now
 from annotator.models import AuditEntry, Import, Project, Role, Task, User
 from annotator.projects import invitations, members, password_links
 from annotator.projects.invitations import InvitationInput

@@ -31,12 +31,12 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.crypto import get_random_string, salted_hmac
 from django.utils.translation import ngettext
 
-from annotator import audit
 from annotator.accounts.passwords import UnknownLink
-from annotator.db.clock import database_now
-from annotator.db.statements import Statement
+from annotator.infrastructure import audit
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.db.statements import Statement
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import LoginFailures, User
-from annotator.refusals import Refusal
 
 SALT = "annotator.accounts.logins"
 COOKIE = "known_browser"

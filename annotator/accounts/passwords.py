@@ -10,10 +10,10 @@ from django.shortcuts import redirect, resolve_url
 from django.utils.translation import gettext as _
 from django_htmx.http import HttpResponseClientRedirect
 
-from annotator import audit
 from annotator.accounts import tokens
+from annotator.infrastructure import audit
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import PasswordLink, User
-from annotator.refusals import Refusal
 from annotator.web.middleware import HtmxRequest
 
 OPEN = {"password", "admin-password", "logout", "admin-logout", "set_language"}

@@ -8,10 +8,10 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from annotator import audit
-from annotator.db.statements import Statement
+from annotator.infrastructure import audit
+from annotator.infrastructure.db.statements import Statement
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Token, User, every_scope
-from annotator.refusals import Refusal
 
 USE_NOTED_EVERY = timedelta(hours=1)
 

@@ -13,10 +13,10 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from annotator import audit
 from annotator.accounts import tokens
 from annotator.admin.scoping import Recorded, Titled
 from annotator.forms.seen import SeenFieldsForm
+from annotator.infrastructure import audit
 from annotator.models import ImportedRater, Token, User
 from annotator.projects import members
 

@@ -16,7 +16,7 @@ from unfold.utils import parse_date_str
 
 from annotator.access import user_of
 from annotator.admin.scoping import ReadOnly
-from annotator.audit import JSON
+from annotator.infrastructure.audit import JSON
 from annotator.models import AuditEntry, Exclusion, Project, Pseudonym, Verdict
 
 NO_PROJECT = "-"

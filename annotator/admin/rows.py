@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from annotator.access import user_of
 from annotator.admin.scoping import FoundByTask, ManagedOnly, OfManagedProjects, tasks_named
-from annotator.db.clock import database_now
+from annotator.infrastructure.db.clock import database_now
 from annotator.models import (
     Annotation,
     Exclusion,

@@ -19,9 +19,9 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 
-from annotator import audit
 from annotator.access import user_of
 from annotator.forms.seen import SeenFieldsForm
+from annotator.infrastructure import audit
 from annotator.models import Project, Task
 
 

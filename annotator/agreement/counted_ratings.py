@@ -11,7 +11,7 @@ from django.db import connection
 from numpy.typing import NDArray
 
 from annotator.agreement.pair_counts import Columns, Flag, Records, Samples
-from annotator.db.statements import array
+from annotator.infrastructure.db.statements import array
 from annotator.models import NEITHER_VALID, TIE
 from annotator.models.in_force import KEPT_IN_FORCE
 from annotator.segmenting import Range, carried, finest_common_cut, ranges

@@ -15,9 +15,9 @@ from django.db import connection, transaction
 
 from annotator.agreement import counted_ratings
 from annotator.agreement.pair_counts import SHARED, Columns, Counts, Ints, Kind, Records, added, none, tallied
-from annotator.background import failures, pacing
-from annotator.db import locks
-from annotator.db.statements import array
+from annotator.infrastructure.background import failures, pacing
+from annotator.infrastructure.db import locks
+from annotator.infrastructure.db.statements import array
 from annotator.models import AgreementState, AgreementTotal, Attribute, CountedTask, Project, StaleAgreement
 
 BATCH = 5_000

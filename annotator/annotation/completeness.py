@@ -7,12 +7,18 @@ from django.utils.translation import gettext as _
 
 from annotator.annotation.content import ResponseRating, Submission
 from annotator.annotation.cuts import Cuts
-from annotator.db.storable_text import check_written, fault_in, shown_name
-from annotator.limits import LONGEST_EDIT, LONGEST_JUSTIFICATION, LONGEST_NOTE, LONGEST_WRITTEN, MOST_COMMENTS
+from annotator.infrastructure.db.storable_text import check_written, fault_in, shown_name
+from annotator.infrastructure.limits import (
+    LONGEST_EDIT,
+    LONGEST_JUSTIFICATION,
+    LONGEST_NOTE,
+    LONGEST_WRITTEN,
+    MOST_COMMENTS,
+)
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import FEWEST_RANKED, LONGEST_ACTIVE_SECONDS, PREFERENCES, TIE, Attribute, Project
 from annotator.models.public_ids import response_number
 from annotator.projects import languages
-from annotator.refusals import Refusal
 from annotator.segmenting import Range
 
 Errors = dict[str, list[str]]

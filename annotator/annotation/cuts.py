@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 
 from django.utils.translation import gettext as _
 
-from annotator import audit
 from annotator.assignment import responses_in_order
-from annotator.db.retries import in_transaction
-from annotator.limits import MOST_SEGMENTS
+from annotator.infrastructure import audit
+from annotator.infrastructure.db.retries import in_transaction
+from annotator.infrastructure.limits import MOST_SEGMENTS
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Assignment, ExpertRating, Label, Project, Response, Task
-from annotator.refusals import Refusal
 from annotator.segmenting import NotAPartition, Range, Unit, cut, partition, partition_by_texts, ranges
 
 Cuts = Mapping[int, Sequence[Range]]

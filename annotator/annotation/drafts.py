@@ -8,14 +8,14 @@ from django.utils.translation import gettext as _
 
 from annotator.annotation.submissions import allow_revision
 from annotator.assignment import require_holding_or_at_work
-from annotator.background import pacing
-from annotator.db.retries import in_transaction
-from annotator.db.statements import Statement
-from annotator.db.storable_text import require_storable_form
-from annotator.limits import LARGEST_DRAFT
+from annotator.infrastructure.background import pacing
+from annotator.infrastructure.db.retries import in_transaction
+from annotator.infrastructure.db.statements import Statement
+from annotator.infrastructure.db.storable_text import require_storable_form
+from annotator.infrastructure.limits import LARGEST_DRAFT
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Assignment, Draft
 from annotator.reading.assignment_rows import locked
-from annotator.refusals import Refusal
 
 KEPT = timedelta(days=90)
 """How long a form is kept for an annotator whose lease has run out, and who may get the task again."""

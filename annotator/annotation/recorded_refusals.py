@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from annotator import audit
+from annotator.infrastructure import audit
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Task
-from annotator.refusals import Refusal
 
 
 class Refused(Refusal):

@@ -10,9 +10,9 @@ from django.utils.translation import gettext as _
 from annotator import consensus
 from annotator.annotation.recorded_refusals import Refused, record
 from annotator.assignment import free_slot, passed_lately, require_holding_or_at_work
-from annotator.db.retries import in_transaction
-from annotator.db.storable_text import check_written
 from annotator.gold import gold_tasks
+from annotator.infrastructure.db.retries import in_transaction
+from annotator.infrastructure.db.storable_text import check_written
 from annotator.models import Assignment, Draft, Project, Report, Skip, SkipReason, Tally, Task
 from annotator.pii import quotations
 from annotator.reading.assignment_rows import locked

@@ -21,11 +21,11 @@ from annotator.assignment import (
     next_task,
     responses_of,
 )
-from annotator.audit import ADD_ENTRY
 from annotator.consensus.rankings import tiers
-from annotator.db.retries import in_transaction
-from annotator.db.statements import Columns, Statement
 from annotator.gold import gold_tasks
+from annotator.infrastructure.audit import ADD_ENTRY
+from annotator.infrastructure.db.retries import in_transaction
+from annotator.infrastructure.db.statements import Columns, Statement
 from annotator.models import NEITHER_VALID, Annotation, Assignment, Origin, Response, Task, User, Verdict
 from annotator.models.public_ids import response_number
 from annotator.reading.assignment_rows import locked, locked_own, locked_to_claim

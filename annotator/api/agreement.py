@@ -10,7 +10,7 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.agreement.reports import as_json, report
-from annotator.db.clock import database_now
+from annotator.infrastructure.db.clock import database_now
 
 
 def measure(text: str) -> serializers.FloatField:

@@ -9,7 +9,7 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
 from annotator.accounts import tokens
-from annotator.db.statements import Columns, Statement
+from annotator.infrastructure.db.statements import Columns, Statement
 from annotator.models import Token, User
 
 HOW = "Send it as 'Authorization: Token YOUR_TOKEN' or as 'X-Api-Key: YOUR_TOKEN'; get one from POST /api/v1/token/."

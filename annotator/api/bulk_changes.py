@@ -14,14 +14,14 @@ from rest_framework.views import APIView
 from annotator import access
 from annotator.api.fields import KnownFields, validated
 from annotator.api.model_serializers import ModelSerializer
-from annotator.db.clock import database_now
 from annotator.forms.data import TasksForm
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.web.query_parameters import flag
 from annotator.models import BulkChange
 from annotator.models.public_ids import LARGEST
 from annotator.review import bulk_changes as stage
 from annotator.search import criteria
 from annotator.search.criteria import MOST_TASKS
-from annotator.web.query_parameters import flag
 
 
 class BulkChangeSerializer(ModelSerializer[BulkChange]):

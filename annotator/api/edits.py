@@ -12,7 +12,7 @@ from annotator import access
 from annotator.api.fields import KnownFields, validated
 from annotator.api.filters import EditFilter
 from annotator.api.model_serializers import ModelSerializer
-from annotator.db.clock import database_now
+from annotator.infrastructure.db.clock import database_now
 from annotator.models import Rating
 from annotator.models.public_ids import LARGEST
 from annotator.review import edits as stage

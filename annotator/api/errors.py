@@ -14,9 +14,10 @@ from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
 from annotator.api.authentication import HOW
-from annotator.refusals import Refusal
-from annotator.web import body_limits, middleware
-from annotator.web.error_answers import Errors, error_answer, error_body, is_rest
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.web import body_limits
+from annotator.infrastructure.web.error_answers import Errors, error_answer, error_body, is_rest
+from annotator.web import middleware
 
 _log = logging.getLogger(__name__)
 WHOLE = "non_field_errors"

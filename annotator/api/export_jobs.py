@@ -20,12 +20,12 @@ from annotator.api.model_serializers import ModelSerializer
 from annotator.api.request_ids import RequestIdField, earlier_or_new
 from annotator.api.scopes import ForReaders
 from annotator.api.transfer import WhateverIsAccepted
-from annotator.db.clock import database_now
 from annotator.exporting import jobs
 from annotator.exporting.filters import PARAMETERS, fields_from, filters_from
 from annotator.exporting.formats import FORMATS
 from annotator.exporting.jobs import downloaded
 from annotator.exporting.layouts import LAYOUTS
+from annotator.infrastructure.db.clock import database_now
 from annotator.models import ExportJob
 
 

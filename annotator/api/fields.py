@@ -6,7 +6,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from annotator.limits import MOST_RESPONSES
+from annotator.infrastructure.limits import MOST_RESPONSES
 from annotator.models import HIGHEST_SCORE, UnsafeCategory
 from annotator.models.public_ids import response_number, response_of
 

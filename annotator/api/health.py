@@ -9,8 +9,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator.background.fitness import Fault
-from annotator.launch.health import readiness
+from annotator.infrastructure.background.fitness import Fault
+from annotator.infrastructure.health import readiness
 
 
 class LiveSerializer(serializers.Serializer[Any]):

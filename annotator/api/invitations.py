@@ -19,7 +19,7 @@ from annotator.api.members import OwnMembershipSerializer
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.request_ids import RequestIdField, earlier_or_new
 from annotator.api.scopes import WithinScopes
-from annotator.db.clock import database_now
+from annotator.infrastructure.db.clock import database_now
 from annotator.models import Invitation, Membership, Role, User
 from annotator.projects import invitation_mails, invitations
 from annotator.projects.invitations import DAYS, LONGEST_NAME, InvitationInput

@@ -9,8 +9,8 @@ from rest_framework.exceptions import ParseError, ValidationError
 from rest_framework.parsers import JSONParser
 from rest_framework.renderers import JSONRenderer
 
-from annotator.db.json_values import DEEPEST, NestedTooDeeply, texts_and_numbers
-from annotator.db.storable_text import fault_in, shown_name
+from annotator.infrastructure.db.json_values import DEEPEST, NestedTooDeeply, texts_and_numbers
+from annotator.infrastructure.db.storable_text import fault_in, shown_name
 
 # Line ends that are valid within JSON texts and end a line of JavaScript: the framework's renderer escapes them too.
 _LINE_ENDS = {"\u2028".encode(): rb"\u2028", "\u2029".encode(): rb"\u2029"}

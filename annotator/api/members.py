@@ -19,7 +19,7 @@ from annotator import access
 from annotator.api.fields import LARGEST, KnownFields, WholeNumberField, validated
 from annotator.api.filters import MemberFilter
 from annotator.api.model_serializers import ModelSerializer
-from annotator.db.clock import database_now
+from annotator.infrastructure.db.clock import database_now
 from annotator.models import Membership, Project, Role
 from annotator.projects import member_actions, members, password_links
 

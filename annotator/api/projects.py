@@ -24,15 +24,15 @@ from annotator.api.filters import SinceFilter
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.rubrics import text_of
 from annotator.consensus import ProtocolPreview
-from annotator.db.clock import database_now
-from annotator.db.storable_text import shown_name
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.db.storable_text import shown_name
+from annotator.infrastructure.web.query_parameters import flag
 from annotator.models import Project, Role, Rubric, User
 from annotator.models.agreement import Progress
 from annotator.models.project import ProjectQuerySet
 from annotator.projects import archive, deletion, figures, project_settings, settings
 from annotator.projects.preset_rubrics import RubricText
 from annotator.projects.settings_check import never_met
-from annotator.web.query_parameters import flag
 
 ABOUT = ["guidelines_version", "created_at", "archived_at", "own"]
 """What everybody sees of a project besides its settings."""

@@ -18,12 +18,12 @@ from annotator.api.fields import WholeNumberField, validated
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.request_ids import RequestIdField, earlier_or_new
 from annotator.api.transfer import WhateverIsAccepted
-from annotator.db.clock import database_now
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.web.tar_archives import TAR
 from annotator.models import Release
 from annotator.releases import jobs
 from annotator.releases.jobs import sent_archive, sent_file
 from annotator.releases.particulars import LICENSES, LONGEST_TEXT, LONGEST_TITLE, UNKNOWN, Particulars
-from annotator.web.tar_archives import TAR
 
 RANGE = [OpenApiParameter("Range", location="header", description="such as bytes=1000-")]
 

@@ -18,8 +18,8 @@ from annotator.api.model_serializers import ModelSerializer
 from annotator.api.pagination import CursorPages
 from annotator.api.segment_fields import SegmentsField, shown_scores, shown_segments
 from annotator.api.serializers import LeasedResponseSerializer, MessageSerializer, RatingOutSerializer, shown_rating
-from annotator.db.clock import database_now
-from annotator.limits import LONGEST_NOTE
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.limits import LONGEST_NOTE
 from annotator.models import Adjudication, Task, Verdict
 from annotator.models import Response as TaskResponse
 from annotator.models.public_ids import response_number

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Scope, Token
-from annotator.refusals import Refusal
 
 if TYPE_CHECKING:  # the framework's views import this module, as the settings name it
     from rest_framework.views import APIView

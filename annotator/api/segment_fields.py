@@ -10,7 +10,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from annotator.limits import MOST_ATTRIBUTES, MOST_COMMENTS, MOST_SEGMENTS
+from annotator.infrastructure.limits import MOST_ATTRIBUTES, MOST_COMMENTS, MOST_SEGMENTS
 from annotator.models import HIGHEST_SCORE
 from annotator.segmenting import Range
 

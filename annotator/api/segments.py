@@ -13,7 +13,7 @@ from annotator import access
 from annotator.annotation import change_cuts, cuts_of
 from annotator.api.fields import KnownFields, ResponseIdField, validated
 from annotator.api.segment_fields import CheckedField, SegmentSerializer, shown_segments
-from annotator.limits import MOST_SEGMENTS
+from annotator.infrastructure.limits import MOST_SEGMENTS
 from annotator.models import Response as TaskResponse
 from annotator.models import Task
 

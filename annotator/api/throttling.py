@@ -13,9 +13,9 @@ from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
-from annotator.background.redis_client import connection
+from annotator.infrastructure.background.redis_client import connection
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Token, User
-from annotator.refusals import Refusal
 
 if TYPE_CHECKING:  # the framework's views import this module, as the settings name it
     from rest_framework.views import APIView

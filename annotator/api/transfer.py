@@ -17,8 +17,6 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
-from annotator.db.clock import database_now
-from annotator.db.statement_timeouts import long_statements, streamed
 from annotator.exporting.filters import PARAMETERS, fields_from, filters_from
 from annotator.exporting.formats import FORMATS, content_type, file_name
 from annotator.exporting.layouts import LAYOUTS
@@ -26,10 +24,12 @@ from annotator.exporting.rows import export
 from annotator.importing import import_rows
 from annotator.importing.kept_mappings import mapping_named
 from annotator.importing.mappings import ColumnMapping, fitting_only
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.db.statement_timeouts import long_statements, streamed
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.web import lane_shares
+from annotator.infrastructure.web.query_parameters import flag, text
 from annotator.models import Project
-from annotator.refusals import Refusal
-from annotator.web import lane_shares
-from annotator.web.query_parameters import flag, text
 
 LONGEST_MAPPING = 20_000
 

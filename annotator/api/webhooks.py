@@ -14,11 +14,11 @@ from annotator import access
 from annotator.api.fields import KnownFields, validated
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.pagination import CursorPages
-from annotator.db.clock import database_now
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.webhooks.events import EVENTS
 from annotator.models import LONGEST_URL, Webhook, WebhookDelivery
 from annotator.webhooks import endpoints
 from annotator.webhooks.endpoints import WebhookInput
-from annotator.webhooks.events import EVENTS
 
 
 class WebhookSerializer(ModelSerializer[Webhook]):

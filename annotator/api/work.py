@@ -30,12 +30,12 @@ from annotator.api.segment_fields import (
 from annotator.api.serializers import LeasedResponseSerializer, MessageSerializer, StoredRatingSerializer
 from annotator.api.submissions import ReportSerializer, SkipSerializer, SubmissionSerializer, submission_of
 from annotator.assignment import Claim
-from annotator.db.clock import database_now
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.web.query_parameters import flag
 from annotator.models import Assignment, Attribute, Project, Rubric, Task
 from annotator.models import Response as TaskResponse
 from annotator.models.public_ids import response_number
 from annotator.models.rubric import RUBRIC_SECONDS
-from annotator.web.query_parameters import flag
 
 ASKED = ["preference", "ranking", "confidence", "safe", "feedback", "edit", "domain", "language", "segments"]
 """What a project may ask of an annotator besides the scores."""

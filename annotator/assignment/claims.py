@@ -16,9 +16,9 @@ from annotator.assignment.leases import (
     task_with_responses,
 )
 from annotator.assignment.task_choice import HAD_BEFORE, LINE, NEXT_IN_LINE, Candidate, Picked, QueuePosition
-from annotator.db.retries import in_transaction
-from annotator.db.statements import Statement
 from annotator.gold import gold_tasks
+from annotator.infrastructure.db.retries import in_transaction
+from annotator.infrastructure.db.statements import Statement
 from annotator.models import Assignment, Membership, Project, Response, Task, User
 from annotator.reading.assignment_rows import ONE_CLAIM_AT_A_TIME
 

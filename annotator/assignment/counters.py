@@ -7,10 +7,11 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from annotator import audit, consensus
-from annotator.background import failures, messages
-from annotator.db import locks
-from annotator.db.retries import in_transaction
+from annotator import consensus
+from annotator.infrastructure import audit
+from annotator.infrastructure.background import failures, messages
+from annotator.infrastructure.db import locks
+from annotator.infrastructure.db.retries import in_transaction
 from annotator.models import Consensus, Label, Project, RecountWanted, Task
 from annotator.search.criteria import Difference
 

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 from django.utils.translation import gettext_lazy
 
-from annotator.db.statements import Statement
+from annotator.infrastructure.db.statements import Statement
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Assignment, Membership, PauseReason, Project
-from annotator.refusals import Refusal
 
 REASONS = {
     "empty": gettext_lazy("This project has no tasks yet."),

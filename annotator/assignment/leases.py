@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from annotator.background import failures
-from annotator.db.retries import in_transaction
-from annotator.db.statements import Columns, Row, Statement
+from annotator.infrastructure.background import failures
+from annotator.infrastructure.db.retries import in_transaction
+from annotator.infrastructure.db.statements import Columns, Row, Statement
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Assignment, Draft, Project, Response, Task, User
 from annotator.reading.assignment_rows import NEVER_ASKED_FOR, locked
-from annotator.refusals import Refusal
 
 RECLAIM_AT_ONCE = 20
 """Leases that one statement reclaims: the claim that runs it answers a person who waits."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from annotator.db.statements import Row, Statement
+from annotator.infrastructure.db.statements import Row, Statement
 from annotator.models import Project, User
 
 OUT_OF_REACH = ["leased", "submitted", "skipped"]

@@ -22,7 +22,7 @@ from annotator.consensus.rules import (
     spread,
     wanted,
 )
-from annotator.db.statements import Statement
+from annotator.infrastructure.db.statements import Statement
 from annotator.models import Consensus, Label, Project, Response, Task
 
 Cut = Sequence[segmenting.Range]

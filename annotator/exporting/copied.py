@@ -19,8 +19,8 @@ from django.db.models import Case, CharField, F, Func, JSONField, QuerySet, Text
 from django.db.models.fields.json import KeyTransform
 from django.db.models.functions import Cast
 
-from annotator.db.planning import by_indexes_without_transaction
 from annotator.exporting.columns import Row
+from annotator.infrastructure.db.planning import by_indexes_without_transaction
 from annotator.models import Project, Task
 
 Select = tuple[str, Sequence[Any]]

@@ -9,10 +9,10 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from django.utils.timezone import make_aware
 
+from annotator.infrastructure.web.query_parameters import BadParameter, Parameters, choice, number, text
 from annotator.models import Attribute, Label, Project, Task
 from annotator.projects import languages
 from annotator.search.criteria import of_import
-from annotator.web.query_parameters import BadParameter, Parameters, choice, number, text
 
 STATES = (Task.State.OPEN, Task.State.COMPLETE)
 """The states of tasks that are exported at all."""

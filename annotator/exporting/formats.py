@@ -19,8 +19,8 @@ from django.core.serializers.json import DjangoJSONEncoder
 
 from annotator.exporting.columns import JSON, Row, Type
 from annotator.exporting.copied import Lines, without_line_ends
-from annotator.exporting.spreadsheets import csv_of_cells
 from annotator.importing.decoders import PASSED_ON
+from annotator.infrastructure.spreadsheets import csv_of_cells
 from annotator.models import Project
 
 FORMATS = {

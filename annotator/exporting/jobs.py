@@ -1,4 +1,4 @@
-"""Exports to files: the web keeps a row, the light worker writes the file (annotator/background/jobs.py)."""
+"""Exports to files: the web keeps a row, the light worker writes the file (annotator/infrastructure/jobs.py)."""
 
 import hashlib
 import os
@@ -18,18 +18,19 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotator import access, audit
-from annotator.background import heartbeats, jobs, messages
-from annotator.background.jobs import Pulse
+from annotator import access
 from annotator.exporting.filters import Filters, filters_from
 from annotator.exporting.formats import content_type, file_name
 from annotator.exporting.previews import preview
 from annotator.exporting.rows import chosen_columns, content, for_audit, for_reader, require_allowed
+from annotator.infrastructure import audit, jobs
+from annotator.infrastructure.background import heartbeats, messages
+from annotator.infrastructure.jobs import Pulse
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.storage import artifacts, disk_space
+from annotator.infrastructure.web.ranged_files import ranged_file
 from annotator.models import ExportJob, Project, User
-from annotator.refusals import Refusal
 from annotator.search.criteria import TooBroad
-from annotator.storage import artifacts, disk_space
-from annotator.web.ranged_files import ranged_file
 
 MOST_WITH_FILE = 10
 """The files of a person in a project that may lie on the disk at once."""

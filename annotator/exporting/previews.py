@@ -7,12 +7,12 @@ from itertools import islice
 
 from django.db import transaction
 
-from annotator.db.statements import Statement
 from annotator.exporting.columns import Row
 from annotator.exporting.filters import EVERYTHING, STATES, Filters
 from annotator.exporting.formats import encoded
 from annotator.exporting.layouts import LAYOUTS
 from annotator.exporting.rows import chosen_columns, for_reader, require_allowed, with_fields
+from annotator.infrastructure.db.statements import Statement
 from annotator.models import Project, User
 from annotator.reading.blindness import tasks_held_by
 from annotator.search.criteria import Criteria, matching, searching

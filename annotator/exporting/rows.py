@@ -14,16 +14,17 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import F, Func, JSONField, OuterRef, QuerySet, Value
 from django.utils.translation import gettext as _
 
-from annotator import access, audit
+from annotator import access
 from annotator.exporting import labels, preferences
 from annotator.exporting.columns import Row, Type
 from annotator.exporting.copied import Lines, copied, response_name
 from annotator.exporting.filters import EVERYTHING, Filters
 from annotator.exporting.formats import FORMATS, encoded, gzipped, json_lines
 from annotator.exporting.layouts import LAYOUTS
+from annotator.infrastructure import audit
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Project, Response, Task, User
 from annotator.reading.blindness import tasks_held_by
-from annotator.refusals import Refusal
 
 
 def task_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Lines:

@@ -8,7 +8,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotator.forms.seen import SeenField, Theirs, theirs
-from annotator.limits import LONGEST_NOTE
+from annotator.infrastructure.limits import LONGEST_NOTE
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.stale_edits import FIELD, ChangedMeanwhile, sealed
 from annotator.models import MOST_PLACES, Membership, Project, Role, User
 from annotator.projects import invitation_mails, members
 from annotator.projects.invitations import (
@@ -20,8 +22,6 @@ from annotator.projects.invitations import (
     UnusableInvitation,
 )
 from annotator.projects.member_actions import ACTIONS
-from annotator.refusals import Refusal
-from annotator.stale_edits import FIELD, ChangedMeanwhile, sealed
 
 LONGEST_LIST = 200_000
 

@@ -22,7 +22,7 @@ from annotator.forms.ranking import (
 )
 from annotator.forms.segment_cells import filled_segments
 from annotator.forms.segments import SegmentTable, rating_table
-from annotator.limits import LONGEST_EDIT, LONGEST_JUSTIFICATION
+from annotator.infrastructure.limits import LONGEST_EDIT, LONGEST_JUSTIFICATION
 from annotator.models import (
     LONGEST_ACTIVE_SECONDS,
     NEITHER_VALID,

@@ -12,11 +12,11 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import PiiKind, Task
 from annotator.pii import redaction
 from annotator.pii.highlights import Mark, marked
 from annotator.pii.texts import Place, text_at, texts_of
-from annotator.refusals import Refusal
 
 
 @dataclass

@@ -12,7 +12,7 @@ from annotator.forms.ranking import filled_ranks, ranking, refuse_unranked
 from annotator.forms.rating import ScoresForm, likert
 from annotator.forms.segment_cells import filled_segments
 from annotator.forms.segments import SegmentTable
-from annotator.limits import LONGEST_NOTE
+from annotator.infrastructure.limits import LONGEST_NOTE
 from annotator.models import Adjudication, Label, Project, Response, Verdict
 from annotator.models.public_ids import response_number
 from annotator.segmenting import ranges

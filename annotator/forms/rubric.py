@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotator.forms.rating import likert
-from annotator.limits import LONGEST_DESCRIPTION, LONGEST_KEY, LONGEST_NAME, MOST_ATTRIBUTES
+from annotator.infrastructure.limits import LONGEST_DESCRIPTION, LONGEST_KEY, LONGEST_NAME, MOST_ATTRIBUTES
 from annotator.models import Attribute
 from annotator.projects.preset_rubrics import AttributeText, RubricText
 from annotator.projects.rubrics import LONGEST_RUBRIC_NAME

@@ -9,7 +9,7 @@ from django.http import QueryDict
 from django.template.defaultfilters import yesno
 from django.utils.translation import gettext as _
 
-from annotator.stale_edits import FIELD, ChangedMeanwhile, unsealed
+from annotator.infrastructure.stale_edits import FIELD, ChangedMeanwhile, unsealed
 
 
 class SeenField(forms.CharField):

@@ -19,7 +19,7 @@ from typing import Any
 from django.core.exceptions import BadRequest
 from django.http import QueryDict
 
-from annotator.limits import LONGEST_QUOTE, MOST_ATTRIBUTES
+from annotator.infrastructure.limits import LONGEST_QUOTE, MOST_ATTRIBUTES
 from annotator.models import Attribute
 from annotator.segmenting import NotAPartition, Range, partition
 

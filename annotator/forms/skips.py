@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from annotator.limits import LONGEST_NOTE
+from annotator.infrastructure.limits import LONGEST_NOTE
 from annotator.models import SkipReason, Task, UnsafeCategory
 from annotator.pii import quotations
 from annotator.pii.highlights import Mark

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.db import transaction
 
-from annotator import audit
 from annotator.agreement.measures import AgainstExperts, against_experts
+from annotator.infrastructure import audit
 from annotator.models import Annotation, Assignment, Gold, Membership, PauseReason, Project, Rating, Role, Task, User
 
 

@@ -10,8 +10,6 @@ from typing import IO, TypeVar
 
 from django.db import transaction
 
-from annotator import audit
-from annotator.db.planning import take_statistics
 from annotator.importing.expansion_limits import Incoming
 from annotator.importing.layouts import read_tasks
 from annotator.importing.layouts.ratings import person_of
@@ -20,9 +18,11 @@ from annotator.importing.results import ImportResult, Journal
 from annotator.importing.rows import HOPELESS, Rejected, Rules, TaskRow
 from annotator.importing.sources import read_rows
 from annotator.importing.storing import store, subject_of
+from annotator.infrastructure import audit
+from annotator.infrastructure.db.planning import take_statistics
+from annotator.infrastructure.storage import disk_space
 from annotator.models import Annotation, Assignment, Import, Label, Project, Rating, Response, Task, User
 from annotator.pii import scans
-from annotator.storage import disk_space
 
 T = TypeVar("T")
 _USUAL = gc.get_threshold()

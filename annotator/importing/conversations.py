@@ -15,7 +15,7 @@ from json.encoder import encode_basestring as _quoted
 from typing import Any
 
 from annotator.importing.field_checks import BadRow, check_messages, required, shown, storable_text
-from annotator.limits import MOST_PARTS
+from annotator.infrastructure.limits import MOST_PARTS
 
 Message = dict[str, str]
 

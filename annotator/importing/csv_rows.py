@@ -9,10 +9,10 @@ from typing import Any, BinaryIO
 
 from django.conf import settings
 
-from annotator.exporting.spreadsheets import text_of_cell
 from annotator.importing.decoders import MOST_COLUMNS
 from annotator.importing.expansion_limits import UnreadableFile
 from annotator.importing.rows import RawRow
+from annotator.infrastructure.spreadsheets import text_of_cell
 
 DELIMITERS = (",", ";", "\t")
 _CHUNK = 1 << 16

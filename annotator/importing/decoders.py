@@ -19,7 +19,7 @@ from typing import BinaryIO, cast
 
 from django.conf import settings
 
-from annotator.storage import disk_space
+from annotator.infrastructure.storage import disk_space
 
 PROGRAM = Path(__file__).with_name("decoding_process.py")
 WORKBOOK = b"PK\x03\x04"

@@ -8,7 +8,7 @@ from typing import IO, Any, cast
 
 from django.conf import settings
 
-from annotator.refusals import Refusal
+from annotator.infrastructure.refusals import Refusal
 
 RATIO_COUNTS_FROM = 16 << 20
 """Bytes. The ratio of a file that expands to less says little, because a few equal lines compress very well."""

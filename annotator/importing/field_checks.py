@@ -12,9 +12,9 @@ from typing import Any
 
 from django.conf import settings
 
-from annotator.db.json_values import DEEPEST, NestedTooDeeply, TooManyValues, texts_and_numbers
-from annotator.db.storable_text import NUL, fault_in
-from annotator.limits import MOST_ANNOTATORS, MOST_RESPONSES, MOST_SEGMENTS
+from annotator.infrastructure.db.json_values import DEEPEST, NestedTooDeeply, TooManyValues, texts_and_numbers
+from annotator.infrastructure.db.storable_text import NUL, fault_in
+from annotator.infrastructure.limits import MOST_ANNOTATORS, MOST_RESPONSES, MOST_SEGMENTS
 from annotator.models.annotation import LONGEST_ACTIVE_SECONDS, NEITHER_VALID, PREFERENCES, TIE
 from annotator.projects.languages import CODE as LANGUAGE_CODE
 from annotator.projects.languages import code_of

@@ -11,9 +11,9 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from annotator.importing.sources import ENDINGS
-from annotator.storage import disk_space
-from annotator.storage import hub as storage_hub
-from annotator.storage.hub import HubRefused
+from annotator.infrastructure.storage import disk_space
+from annotator.infrastructure.storage import hub as storage_hub
+from annotator.infrastructure.storage.hub import HubRefused
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi

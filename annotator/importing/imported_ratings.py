@@ -15,7 +15,7 @@ from django.db.models import F
 from annotator import consensus
 from annotator.importing.bulk_copy import copy_rows, next_ids
 from annotator.importing.rows import LEFT_OUT, Placed, Rejected, SegmentLabel
-from annotator.limits import MOST_ANNOTATORS
+from annotator.infrastructure.limits import MOST_ANNOTATORS
 from annotator.models import (
     Annotation,
     Assignment,

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 
 from django.utils.translation import gettext as _
 
-from annotator import audit
-from annotator.db.retries import in_transaction
 from annotator.importing.mappings import BadMapping, ColumnMapping, mapping_of_text, read_mapping
+from annotator.infrastructure import audit
+from annotator.infrastructure.db.retries import in_transaction
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.stale_edits import Seen
 from annotator.models import ImportMapping, Project, User
-from annotator.refusals import Refusal
-from annotator.stale_edits import Seen
 
 MOST = 50
 LONGEST_NAME = ImportMapping._meta.get_field("name").max_length or 0

@@ -12,12 +12,12 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from annotator.db.storable_text import fault_in
 from annotator.importing.decoders import MOST_COLUMNS
 from annotator.importing.field_checks import BadRow, shown, storable_text, whole_of_cell
 from annotator.importing.rows import Rules
-from annotator.limits import MOST_RESPONSES
-from annotator.refusals import Refusal
+from annotator.infrastructure.db.storable_text import fault_in
+from annotator.infrastructure.limits import MOST_RESPONSES
+from annotator.infrastructure.refusals import Refusal
 
 LONGEST_COLUMN = 200
 KEPT, IGNORED = "metadata", "ignored"

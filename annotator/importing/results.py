@@ -11,9 +11,9 @@ from django.conf import settings
 from annotator.importing.conversations import Companions, shown_with
 from annotator.importing.field_checks import metadata_of
 from annotator.importing.rows import Kept, RawRow, Rejected, TaskRow
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Task
 from annotator.projects.languages import CODE as LANGUAGE_CODE
-from annotator.refusals import Refusal
 
 MOST_COLUMNS, MOST_TEXTS, MOST_LANGUAGES = 200, 50, 20
 """Columns, texts and unknown languages of which a result speaks."""

@@ -9,14 +9,14 @@ from typing import Any
 
 import orjson
 
-from annotator import audit
-from annotator.db import locks
-from annotator.db.statements import Statement
 from annotator.importing.bulk_copy import copy_rows, next_ids
 from annotator.importing.imported_ratings import write_annotations, write_experts, write_labels
 from annotator.importing.layouts.segment_rows import with_responses
 from annotator.importing.results import Batch, ImportResult, TakenBack, notes_of
 from annotator.importing.rows import LEFT_OUT, Placed, Rejected, TaskRow
+from annotator.infrastructure import audit
+from annotator.infrastructure.db import locks
+from annotator.infrastructure.db.statements import Statement
 from annotator.models import Import, Project, Response, Task
 from annotator.reading.in_use import require_in_use
 

@@ -12,9 +12,11 @@ from typing import Any
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
-from annotator import audit
-from annotator.background import failures, heartbeats, messages
-from annotator.db.retries import in_transaction
+from annotator.infrastructure import audit
+from annotator.infrastructure.background import failures, heartbeats, messages
+from annotator.infrastructure.db.retries import in_transaction
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.web.numbers import number
 from annotator.models import (
     Adjudication,
     Annotation,
@@ -30,8 +32,6 @@ from annotator.models import (
     User,
 )
 from annotator.reading.in_use import require_in_use
-from annotator.refusals import Refusal
-from annotator.web.numbers import number
 
 BATCH = 500
 FEW = 500

@@ -10,7 +10,7 @@ import psycopg
 import redis
 from django.conf import settings
 
-from annotator.background import heartbeats
+from annotator.infrastructure.background import heartbeats
 
 # Beat writes down what it sent every three minutes only.
 _BEAT_SECONDS = 600

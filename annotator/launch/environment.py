@@ -165,7 +165,7 @@ def database(url: str) -> dict[str, object]:
     options: dict[str, object] = dict(parse_qsl(parts.query))
     host = str(options.pop("host", "")) or unquote(parts.hostname or "")
     return {
-        "ENGINE": "annotator.db.postgresql",
+        "ENGINE": "annotator.infrastructure.db.postgresql",
         "NAME": unquote(parts.path.lstrip("/")),
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from django.db import transaction
 
-from annotator import audit
+from annotator.infrastructure import audit
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import User
-from annotator.refusals import Refusal
 
 NAME = "admin"
 

@@ -28,7 +28,7 @@ DEMO_LOGINS = ("manager", "alice", "bob", "erin")
 LEFT_ALONE = "The demo does not change accounts that it did not create:"
 FIRST_ADMINISTRATOR = "python -m annotator.launch.manage first_administrator"
 
-# At a low priority: people at the pages and scripts at REST come first (annotator/background/pacing.py).
+# At a low priority: people at the pages and scripts at REST come first (annotator/infrastructure/background/pacing.py).
 _WORKER = "nice -n 10 celery -A annotator worker --loglevel INFO --without-gossip --without-mingle"
 PRIVATE = ("artifacts", "logs", "redis", "static")
 """Our folders under VAR_DIR; the one itself is left open, as PostgreSQL's account has to pass through."""

@@ -5,9 +5,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from annotator.db.storable_text import fault_in
+from annotator.infrastructure.db.storable_text import fault_in
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Project
-from annotator.refusals import Refusal
 
 
 class RefusableCommand(BaseCommand):

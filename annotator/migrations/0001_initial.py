@@ -23,7 +23,7 @@ import annotator.models.project
 import annotator.models.rubric
 import annotator.models.scores
 import annotator.models.user
-from annotator.db import triggers
+from annotator.infrastructure.db import triggers
 from annotator.projects.preset_rubrics import add_rubrics
 
 SEQUENCE = "CREATE SEQUENCE annotator_task_line_seq"

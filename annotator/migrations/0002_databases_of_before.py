@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import migrations
 
-from annotator.db import triggers
+from annotator.infrastructure.db import triggers
 
 COLUMNS = """
 DO $$

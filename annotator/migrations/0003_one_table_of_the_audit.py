@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import migrations
 
-from annotator.db import triggers
+from annotator.infrastructure.db import triggers
 
 ARE_MONTHS = "SELECT relkind = 'p' FROM pg_class WHERE oid = 'annotator_auditentry'::regclass"
 ONE_TABLE = """

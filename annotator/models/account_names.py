@@ -10,7 +10,7 @@ from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
-from annotator.db import locks
+from annotator.infrastructure.db import locks
 
 ADDRESSABLE = "^[^-._@+]"
 """The same for the database: a regular expression for letters would depend on its locale, one for the rest does not."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from annotator.db.statements import Statement
+from annotator.infrastructure.db.statements import Statement
 from annotator.models.annotation import NEITHER_VALID
 from annotator.models.label import Label
 from annotator.models.task import Task

@@ -1,4 +1,4 @@
-"""What the rows of every queue have in common (annotator/background/jobs.py works through them)."""
+"""What the rows of every queue have in common (annotator/infrastructure/jobs.py works through them)."""
 
 from __future__ import annotations
 

@@ -15,11 +15,11 @@ from django.db.models.functions import Coalesce
 from django.utils.module_loading import import_string
 from django.utils.translation import gettext_lazy as _
 
-from annotator.limits import MOST_ANNOTATORS
+from annotator.infrastructure.limits import MOST_ANNOTATORS
+from annotator.infrastructure.refusals import Refusal
 from annotator.models.account_names import require_addressable
 from annotator.models.rubric import LONGEST_DOMAIN, RatedByRubric, Rubric, names_of_domains
 from annotator.models.scores import HIGHEST_SCORE
-from annotator.refusals import Refusal
 
 if TYPE_CHECKING:
     from annotator.models.agreement import Progress

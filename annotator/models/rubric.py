@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from annotator.limits import FEWEST_LEVELS, MOST_LEVELS
+from annotator.infrastructure.limits import FEWEST_LEVELS, MOST_LEVELS
 from annotator.models.scores import JsonCondition
 
 if TYPE_CHECKING:

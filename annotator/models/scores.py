@@ -10,7 +10,7 @@ from typing import Any
 from django.db import models
 from django.db.models import Func
 
-from annotator.limits import MOST_LEVELS
+from annotator.infrastructure.limits import MOST_LEVELS
 
 HIGHEST_SCORE = MOST_LEVELS - 1
 

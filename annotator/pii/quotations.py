@@ -5,9 +5,9 @@ from datetime import datetime
 
 from django.utils.translation import gettext as _
 
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import PiiKind, PiiSpan, Task, User
 from annotator.pii.texts import occurrences, text_at, texts_of
-from annotator.refusals import Refusal
 
 SHOWN = 60
 

@@ -13,7 +13,9 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
-from annotator import annotation, audit
+from annotator import annotation
+from annotator.infrastructure import audit
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import (
     Adjudication,
     Annotation,
@@ -37,7 +39,6 @@ from annotator.models import (
 )
 from annotator.pii.quotations import check_quotes
 from annotator.pii.texts import Place, likeness, occurrences, text_at, texts_of
-from annotator.refusals import Refusal
 from annotator.segmenting import Range, Replacement, moved, ranges
 
 # These become part of the data, so they are not translated.

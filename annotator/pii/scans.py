@@ -14,8 +14,8 @@ from typing import Self
 from django.db import transaction
 from django.db.models import QuerySet
 
-from annotator.background import failures, messages, pacing
-from annotator.db import locks
+from annotator.infrastructure.background import failures, messages, pacing
+from annotator.infrastructure.db import locks
 from annotator.models import PiiSpan, Project, Task
 from annotator.pii.recognisers import Found
 from annotator.pii.texts import Place, texts_of

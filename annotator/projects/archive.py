@@ -4,7 +4,7 @@ from datetime import datetime
 
 from django.db import transaction
 
-from annotator import audit
+from annotator.infrastructure import audit
 from annotator.models import Project
 
 

@@ -11,14 +11,14 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from annotator import audit
-from annotator.background import failures, messages
-from annotator.db import locks
-from annotator.db.retries import in_transaction
+from annotator.infrastructure import audit
+from annotator.infrastructure.background import failures, messages
+from annotator.infrastructure.db import locks
+from annotator.infrastructure.db.retries import in_transaction
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.web.numbers import number
 from annotator.models import Project, Tally, Task
 from annotator.projects.members import follow_roles
-from annotator.refusals import Refusal
-from annotator.web.numbers import number
 
 AT_ONCE = 200
 SYNC_LIMIT = 1000

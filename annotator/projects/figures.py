@@ -18,8 +18,8 @@ from django.db.models import Count, Sum
 from django.utils.timezone import localdate
 
 from annotator.agreement import reports
-from annotator.background import messages
-from annotator.db.statements import Statement
+from annotator.infrastructure.background import messages
+from annotator.infrastructure.db.statements import Statement
 from annotator.models import Import, Project, ProjectFigures, Tally, Task
 from annotator.models.agreement import Progress
 from annotator.models.in_force import LABEL_IN_FORCE

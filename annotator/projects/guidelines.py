@@ -13,10 +13,10 @@ from django.db.models.functions import Coalesce
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
-from annotator import audit
-from annotator.db.storable_text import check_written
+from annotator.infrastructure import audit
+from annotator.infrastructure.db.storable_text import check_written
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Attribute, Exclusion, Guideline, Membership, Project, Role
-from annotator.refusals import Refusal
 
 LONGEST_GUIDELINES = 200_000
 """Characters. A book of guidelines has about 100,000, and nobody reads more before a first task."""

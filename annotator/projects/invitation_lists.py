@@ -14,12 +14,12 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from annotator.exporting.spreadsheets import csv_lines, text_of_cell
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.spreadsheets import csv_lines, text_of_cell
+from annotator.infrastructure.web.query_parameters import as_number
 from annotator.models import Invitation, Project, Role, User
 from annotator.projects import invitations
 from annotator.projects.invitations import DAYS, LONGEST_NAME, InvitationInput
-from annotator.refusals import Refusal
-from annotator.web.query_parameters import as_number
 
 MOST_LINES = 500
 HEADER = ("name", "role", "languages", "quota")

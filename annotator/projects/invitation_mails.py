@@ -11,7 +11,7 @@ from django.core.mail import EmailMessage, get_connection
 from django.core.mail.backends.base import BaseEmailBackend
 from django.utils.translation import gettext as _
 
-from annotator.db.clock import database_now
+from annotator.infrastructure.db.clock import database_now
 from annotator.models import Invitation
 
 PATIENCE = 20

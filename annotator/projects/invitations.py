@@ -14,14 +14,14 @@ from django.db.models import Case, F, QuerySet, Value, When
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotator import audit
 from annotator.accounts import passwords
 from annotator.accounts.passwords import UnknownLink
-from annotator.db.storable_text import check_written
+from annotator.infrastructure import audit
+from annotator.infrastructure.db.storable_text import check_written
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import MOST_PLACES, Exclusion, Invitation, InvitationUse, Membership, Project, Role, User
 from annotator.models.member import maker_manages
 from annotator.projects import members
-from annotator.refusals import Refusal
 
 DAYS, MOST_DAYS = 7, 90
 LONGEST_NAME = 150

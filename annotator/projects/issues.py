@@ -13,13 +13,13 @@ import redis
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from annotator.background import heartbeats
-from annotator.background.heartbeats import QUEUES
-from annotator.db.statements import Statement
+from annotator.infrastructure.background import heartbeats
+from annotator.infrastructure.background.heartbeats import QUEUES
+from annotator.infrastructure.db.statements import Statement
+from annotator.infrastructure.storage import disk_space
 from annotator.models import Project
 from annotator.projects.guidelines import blanks
 from annotator.projects.settings_check import never_met
-from annotator.storage import disk_space
 
 MANY = 1_000
 """Tasks that wait are counted up to one more than this."""

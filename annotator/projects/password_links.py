@@ -12,12 +12,12 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from annotator import audit
 from annotator.accounts import passwords
 from annotator.accounts.passwords import UnknownLink
+from annotator.infrastructure import audit
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import PasswordLink, Project, Role, User
 from annotator.projects.members import WeakPassword
-from annotator.refusals import Refusal
 
 HOURS = 24
 

@@ -9,16 +9,17 @@ from django.db import IntegrityError, transaction
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
 
-from annotator import assignment, audit
+from annotator import assignment
 from annotator.consensus import ProtocolPreview, protocol_preview
-from annotator.limits import MOST_ANNOTATORS
+from annotator.infrastructure import audit
+from annotator.infrastructure.limits import MOST_ANNOTATORS
+from annotator.infrastructure.stale_edits import Seen, require_as_seen
 from annotator.models import Project, Rubric, User
 from annotator.projects import members, project_settings, rubrics
 from annotator.projects.guidelines import publish_guidelines
 from annotator.projects.preset_rubrics import DEFAULT_RUBRIC, RubricText
 from annotator.projects.settings import RECOUNTING
 from annotator.projects.settings_check import InvalidProject, check, deciding_in, scales_of
-from annotator.stale_edits import Seen, require_as_seen
 
 
 @transaction.atomic

@@ -14,9 +14,10 @@ from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext as _
 
-from annotator import assignment, audit
-from annotator.db.storable_text import fault_in
-from annotator.limits import (
+from annotator import assignment
+from annotator.infrastructure import audit
+from annotator.infrastructure.db.storable_text import fault_in
+from annotator.infrastructure.limits import (
     FEWEST_LEVELS,
     LONGEST_DESCRIPTION,
     LONGEST_KEY,
@@ -26,12 +27,12 @@ from annotator.limits import (
     MOST_CHECKS,
     MOST_LEVELS,
 )
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Annotation, Attribute, Project, Rating, Rubric, Tally, Task, User
 from annotator.projects.preset_rubrics import AttributeText, RubricText
 from annotator.projects.presets import scaled_limits
 from annotator.projects.settings_check import is_rated
 from annotator.reading.in_use import require_in_use
-from annotator.refusals import Refusal
 
 LONGEST_RUBRIC_NAME = 120
 LARGEST_WEIGHT = 100.0

@@ -12,8 +12,8 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import TIE, Annotation, ExpertRating, Label, Project, Rubric
-from annotator.refusals import Refusal
 
 Errors = dict[str, list[str]]
 MOST_SUBSETS = 10_000

@@ -14,8 +14,8 @@ from django.db import transaction
 from django.db.models import Exists, Max, OuterRef, Sum
 
 from annotator.agreement import reports
-from annotator.background import failures
-from annotator.db import locks
+from annotator.infrastructure.background import failures
+from annotator.infrastructure.db import locks
 from annotator.models import AgreementState, Annotation, Project, RaterQuality, Rating, Tally, Task
 from annotator.quality.flags import flagged, is_too_few
 from annotator.quality.measurements import WithOthers, measured

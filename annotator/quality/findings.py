@@ -11,10 +11,10 @@ from django.db.models.functions import Cast
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from annotator.infrastructure.web.numbers import number, signed
 from annotator.models import Exclusion, Project, RaterQuality, Task, User
 from annotator.quality.flags import FEWEST, Kind
 from annotator.quality.patterns import WORDS_A_MINUTE
-from annotator.web.numbers import number, signed
 
 FLAG_COUNT = Func("flags", function="jsonb_array_length", output_field=IntegerField())
 

@@ -11,7 +11,7 @@ from statistics import median
 from django.db import connection
 
 from annotator.agreement.measures import kappa_of_means
-from annotator.db.statements import array
+from annotator.infrastructure.db.statements import array
 from annotator.models import Annotation, Project, User
 from annotator.quality import person_work
 

@@ -9,7 +9,7 @@ from django.db import connection
 from numpy.typing import NDArray
 
 from annotator.agreement.measures import FEWEST_TASKS, NO_VARIANCE, draws, ends_of, known
-from annotator.db.statements import array
+from annotator.infrastructure.db.statements import array
 from annotator.models import Assignment, Project, User
 
 DAYS, WEEKS = 28, 26

@@ -3,7 +3,7 @@
 The columns that rating never needs stay behind.
 """
 
-from annotator.db.statements import Columns, Row, Statement
+from annotator.infrastructure.db.statements import Columns, Row, Statement
 from annotator.models import Assignment, Project, Task, User
 
 NEVER_ASKED_FOR = (

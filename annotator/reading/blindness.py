@@ -5,8 +5,8 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Assignment, Task, User
-from annotator.refusals import Refusal
 
 
 def tasks_held_by(reviewer: User | None) -> QuerySet[Any]:

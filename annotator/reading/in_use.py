@@ -2,8 +2,8 @@
 
 from django.utils.translation import gettext as _
 
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Project
-from annotator.refusals import Refusal
 
 
 def require_in_use(project: Project) -> None:

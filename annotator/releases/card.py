@@ -13,12 +13,12 @@ from typing import Any
 from annotator.agreement.pair_counts import Selection
 from annotator.agreement.reports import Agreement, Report
 from annotator.consensus.rules import Rules
+from annotator.infrastructure.web.markdown_tables import line, table
 from annotator.models import Attribute, Label, Origin, Release
 from annotator.projects import helpsteer2
 from annotator.releases.checks import CHECKS
 from annotator.releases.particulars import OTHER, UNKNOWN
 from annotator.releases.rows import CONFIGURATIONS, SPLITS
-from annotator.web.markdown_tables import line, table
 
 FEWEST = 3
 """Responses from which on a correlation says anything."""

@@ -23,13 +23,15 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from annotator.agreement import reports, totals
-from annotator.background.jobs import Pulse
 from annotator.consensus.rules import Rules
-from annotator.db.planning import take_statistics
 from annotator.exporting.columns import Row
 from annotator.exporting.copied import Lines
 from annotator.exporting.filters import STATES, Filters
 from annotator.exporting.formats import encoded
+from annotator.infrastructure.db.planning import take_statistics
+from annotator.infrastructure.jobs import Pulse
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.web.tar_archives import Archive, Member, parts
 from annotator.models import (
     Annotation,
     Assignment,
@@ -44,12 +46,10 @@ from annotator.models import (
     Task,
 )
 from annotator.projects.pseudonyms import Pseudonyms
-from annotator.refusals import Refusal
 from annotator.releases.card import Facts, LabelStatistics, card
 from annotator.releases.checks import CHECKS, Checker
 from annotator.releases.rows import CONFIGURATIONS, SPLITS, Configuration, as_of_their_versions, one_moment
 from annotator.version import VERSION
-from annotator.web.tar_archives import Archive, Member, parts
 
 FORMAT = 1
 CARD, MANIFEST = "README.md", "manifest.json"

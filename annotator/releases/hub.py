@@ -1,9 +1,9 @@
 """Takes a release's folder to the Hugging Face Hub."""
 
-from annotator import audit
+from annotator.infrastructure import audit
+from annotator.infrastructure.storage.hub import uploads
 from annotator.models import Release
 from annotator.releases.rows import CONFIGURATIONS
-from annotator.storage.hub import uploads
 
 
 def push(release: Release, repository: str, *, public: bool) -> str:

@@ -1,4 +1,4 @@
-"""Releases as rows: the web or a command adds one, the light worker writes its files (annotator/background/jobs.py)."""
+"""Releases as rows: the web or a command adds one, the light worker writes its files (annotator/infrastructure/jobs.py)."""
 
 import mimetypes
 import shutil
@@ -15,21 +15,21 @@ from django.db.models import F, QuerySet
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.utils.translation import gettext as _
 
-from annotator import audit
-from annotator.background import heartbeats, jobs, messages
-from annotator.background.jobs import Pulse
-from annotator.db.clock import database_now
 from annotator.exporting.rows import require_rubric_versions
 from annotator.importing.bulk_copy import copy_rows
+from annotator.infrastructure import audit, jobs
+from annotator.infrastructure.background import heartbeats, messages
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.jobs import Pulse
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.storage import artifacts, disk_space
+from annotator.infrastructure.web.ranged_files import ranged_content, ranged_file
+from annotator.infrastructure.web.tar_archives import TAR, Archive
+from annotator.infrastructure.webhooks import events
 from annotator.models import Assignment, Project, Release, ReleaseTask, User
-from annotator.refusals import Refusal
 from annotator.releases import folder
 from annotator.releases.folder import members_of
 from annotator.releases.particulars import Particulars
-from annotator.storage import artifacts, disk_space
-from annotator.web.ranged_files import ranged_content, ranged_file
-from annotator.web.tar_archives import TAR, Archive
-from annotator.webhooks import events
 
 MOST = 50
 """Releases that a project may have at once."""

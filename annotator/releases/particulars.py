@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 
 from django.utils.translation import gettext as _
 
-from annotator.refusals import Refusal
+from annotator.infrastructure.refusals import Refusal
 from annotator.releases.checks import Checker
 
 OTHER, UNKNOWN = "other", "unknown"

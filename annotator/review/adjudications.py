@@ -7,15 +7,16 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotator import audit, consensus
+from annotator import consensus
 from annotator.annotation import Refused, ResponseRating, Submission, check_scores
 from annotator.annotation.cuts import cuts_of
 from annotator.consensus.rankings import Ranking, tiers
-from annotator.db.retries import in_transaction
-from annotator.db.storable_text import check_written
+from annotator.infrastructure import audit
+from annotator.infrastructure.db.retries import in_transaction
+from annotator.infrastructure.db.storable_text import check_written
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Adjudication, Label, Task, User
 from annotator.reading.blindness import require_not_rating, require_others_work
-from annotator.refusals import Refusal
 
 WHY_NOT = {
     Task.State.OPEN: gettext_lazy("This task is still waiting for annotators. You can settle it once it is complete."),

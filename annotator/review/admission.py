@@ -10,7 +10,7 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from annotator import consensus
-from annotator.db.statements import Statement
+from annotator.infrastructure.db.statements import Statement
 from annotator.models import Assignment, Project, Task
 
 # Runs before _TAKE: a trigger refuses a slot above the number that its task wants.

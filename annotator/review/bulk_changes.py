@@ -12,16 +12,17 @@ from django.db.models import F, QuerySet
 from django.db.models.expressions import RawSQL
 from django.utils.translation import gettext as _
 
-from annotator import annotation, audit, consensus
-from annotator.background import failures, heartbeats, messages
-from annotator.db import locks
-from annotator.db.retries import in_transaction
-from annotator.db.statements import Statement
+from annotator import annotation, consensus
+from annotator.infrastructure import audit
+from annotator.infrastructure.background import failures, heartbeats, messages
+from annotator.infrastructure.db import locks
+from annotator.infrastructure.db.retries import in_transaction
+from annotator.infrastructure.db.statements import Statement
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.web.numbers import number
 from annotator.models import Assignment, BulkChange, ChangedTask, Gold, Label, Project, Report, Task, User
 from annotator.reading.in_use import require_in_use
-from annotator.refusals import Refusal
 from annotator.search.criteria import MOST_TASKS
-from annotator.web.numbers import number
 
 AT_ONCE = 200
 SYNC_LIMIT = 1_000

@@ -8,12 +8,12 @@ import orjson
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.utils.translation import gettext as _
 
-from annotator.db.retries import in_transaction
 from annotator.importing import import_rows
+from annotator.infrastructure.db.retries import in_transaction
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Assignment, Project, Rating, Response, User
 from annotator.projects.pseudonyms import name_of
 from annotator.reading.blindness import tasks_held_by
-from annotator.refusals import Refusal
 
 MOST_AT_ONCE = 500
 """Most edits that become tasks while the caller waits."""

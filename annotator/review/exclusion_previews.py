@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 
 from annotator.consensus import Outcome, Rules
 from annotator.consensus.settlement import LabelValues, TaskRatings, agreed_values, ratings_by_task
-from annotator.db.statements import Statement
+from annotator.infrastructure.db.statements import Statement
 from annotator.models import Annotation, Assignment, Consensus, Label, Project, Tally, Task, User
 from annotator.review.exclusions import counting, to_return
 

@@ -11,12 +11,13 @@ from datetime import datetime
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
-from annotator import audit, consensus
+from annotator import consensus
 from annotator.assignment import one_claim_at_a_time
-from annotator.background import failures, heartbeats, messages
-from annotator.db import locks
-from annotator.db.retries import in_transaction
-from annotator.db.storable_text import check_written
+from annotator.infrastructure import audit
+from annotator.infrastructure.background import failures, heartbeats, messages
+from annotator.infrastructure.db import locks
+from annotator.infrastructure.db.retries import in_transaction
+from annotator.infrastructure.db.storable_text import check_written
 from annotator.models import Assignment, Exclusion, Project, Task, User, Verdict
 from annotator.projects.pseudonyms import pseudonym
 from annotator.review.admission import admit_and_settle

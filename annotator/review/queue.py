@@ -7,10 +7,10 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Left
 
-from annotator.db.retries import in_transaction
+from annotator.infrastructure.db.retries import in_transaction
+from annotator.infrastructure.web.query_parameters import as_number
 from annotator.models import Annotation, Assignment, Project, Response, Task, UnlikelyAnnotation, User, Verdict
 from annotator.reading.blindness import tasks_held_by
-from annotator.web.query_parameters import as_number
 
 RESPONSE_BEGINNING = 1_000
 MOST_COUNTED = 1_000

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from annotator.db.statements import Statement
+from annotator.infrastructure.db.statements import Statement
 from annotator.models import Task, User
 from annotator.models.audit import TASK_DECISIONS
 

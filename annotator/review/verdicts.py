@@ -8,15 +8,16 @@ from datetime import datetime
 
 from django.utils.translation import gettext as _
 
-from annotator import audit, consensus
+from annotator import consensus
 from annotator.annotation import Refused
-from annotator.db.retries import in_transaction
-from annotator.db.storable_text import check_written
+from annotator.infrastructure import audit
+from annotator.infrastructure.db.retries import in_transaction
+from annotator.infrastructure.db.storable_text import check_written
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Assignment, Exclusion, Task, User, Verdict
 from annotator.projects.pseudonyms import pseudonym
 from annotator.reading.assignment_rows import locked
 from annotator.reading.blindness import require_not_rating
-from annotator.refusals import Refusal
 from annotator.review.admission import admit_and_settle
 from annotator.review.queue import ask_for_review
 

@@ -16,12 +16,12 @@ from django.db.models.functions import Coalesce
 from django.utils.translation import gettext as _
 from psycopg.errors import QueryCanceled
 
-from annotator.db.planning import by_indexes
-from annotator.db.statements import Statement
+from annotator.infrastructure.db.planning import by_indexes
+from annotator.infrastructure.db.statements import Statement
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Consensus, Import, Label, Project, Task, User
 from annotator.models.public_ids import task_of
 from annotator.reading.blindness import tasks_held_by
-from annotator.refusals import Refusal
 
 LABELLED, DROPPED, UNLABELLED = "labelled", "dropped", "none"
 LONGEST_TEXT = 200

@@ -5,8 +5,8 @@ Words are taken in the background: an import need not wait for them.
 
 from django.db import transaction
 
-from annotator.background import failures, pacing
-from annotator.db.statements import Statement
+from annotator.infrastructure.background import failures, pacing
+from annotator.infrastructure.db.statements import Statement
 from annotator.models import StaleWords
 
 BATCH = 250

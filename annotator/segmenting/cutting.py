@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import sentencex
 
-from annotator.limits import LONGEST_CUT_TEXT, MOST_SEGMENTS
+from annotator.infrastructure.limits import LONGEST_CUT_TEXT, MOST_SEGMENTS
 from annotator.segmenting.blocks import Block, Kind, blocks
 from annotator.segmenting.ranges import Range, from_starts, grouped, whole
 

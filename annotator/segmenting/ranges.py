@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from django.utils.translation import gettext as _
 
-from annotator.limits import LONGEST_CUT_TEXT, MOST_SEGMENTS
-from annotator.refusals import Refusal
+from annotator.infrastructure.limits import LONGEST_CUT_TEXT, MOST_SEGMENTS
+from annotator.infrastructure.refusals import Refusal
 
 SHOWN = 40
 

@@ -7,8 +7,8 @@ from typing import TypeVar
 import regex
 from django.utils.translation import gettext as _
 
-from annotator.limits import MOST_SEGMENTS
-from annotator.refusals import Refusal
+from annotator.infrastructure.limits import MOST_SEGMENTS
+from annotator.infrastructure.refusals import Refusal
 from annotator.segmenting.ranges import Range, past_space
 
 LONGEST_CHARACTER = 64

@@ -6,7 +6,7 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from annotator.web.keyboard import ACTIONS, keys_of
+from annotator.infrastructure.web.keyboard import ACTIONS, keys_of
 
 register = template.Library()
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from django import template
 from django.utils.translation import gettext as _
 
-from annotator.web import numbers
+from annotator.infrastructure.web import numbers
 
 register = template.Library()
 register.filter("measure", numbers.number)

@@ -8,9 +8,9 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from annotator.agreement.reports import Agreement
+from annotator.infrastructure.web.charts import Chart, Kind, Series
 from annotator.models import Attribute
 from annotator.templatetags.scales import level
-from annotator.web.charts import Chart, Kind, Series
 
 WEEKS_DRAWN = 26
 SHADES = 10

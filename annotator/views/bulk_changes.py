@@ -9,16 +9,16 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from annotator import access
 from annotator.access import user_of
-from annotator.db.clock import database_now
 from annotator.forms.bulk_changes import TICKED, BulkChangeForm
 from annotator.forms.data import TasksForm
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.web.acting import show_refusal
+from annotator.infrastructure.web.paging import page_of
 from annotator.models import BulkChange, Project
-from annotator.refusals import Refusal
 from annotator.review import bulk_changes as stage
 from annotator.search import criteria
 from annotator.search.criteria import Criteria
-from annotator.web.acting import show_refusal
-from annotator.web.paging import page_of
 
 PAGE = 25
 

@@ -8,12 +8,12 @@ from annotator import access
 from annotator.access import user_of
 from annotator.forms.bulk_changes import BulkChangeForm
 from annotator.forms.data import TasksForm
-from annotator.refusals import Refusal
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.web.query_parameters import number_in
 from annotator.search import words
 from annotator.search.criteria import NothingToFind, matching, searching
 from annotator.search.listing import MOST_COUNTED, Page, excerpt, page
 from annotator.views.rating_texts import preference_text
-from annotator.web.query_parameters import number_in
 
 
 @require_GET

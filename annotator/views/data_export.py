@@ -14,18 +14,18 @@ from django.views.decorators.http import require_GET, require_POST
 
 from annotator import access
 from annotator.access import user_of
-from annotator.db.clock import database_now
-from annotator.db.statement_timeouts import streamed
 from annotator.exporting import jobs
 from annotator.exporting.formats import content_type, file_name
 from annotator.exporting.jobs import downloaded
 from annotator.exporting.previews import Preview, preview
 from annotator.exporting.rows import NoLabels, NoRubricVersion, UnknownExport, UnknownField, export
 from annotator.forms.data import ExportForm
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.db.statement_timeouts import streamed
+from annotator.infrastructure.web import lane_shares
+from annotator.infrastructure.web.acting import show_refusal
 from annotator.models import ExportJob, Project, User
 from annotator.search.criteria import TooBroad
-from annotator.web import lane_shares
-from annotator.web.acting import show_refusal
 
 LARGE = 100_000
 """Rows of which a file is better written by the worker: a download that takes minutes may break off."""

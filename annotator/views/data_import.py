@@ -19,7 +19,6 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from annotator import access
 from annotator.access import user_of
-from annotator.db.clock import database_now
 from annotator.forms.import_mapping import SENT, MappingForm, filled_in
 from annotator.importing import jobs, kept_mappings, samples, take_back, withdrawal_preview
 from annotator.importing.layouts.ratings import NO_RATER, names_nobody
@@ -33,16 +32,17 @@ from annotator.importing.mappings import (
     read_mapping,
 )
 from annotator.importing.results import Notes
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.stale_edits import FIELD, sealed, unsealed
+from annotator.infrastructure.storage.disk_space import MEGABYTE
+from annotator.infrastructure.web.acting import show_refusal
+from annotator.infrastructure.web.body_limits import most_bytes
+from annotator.infrastructure.web.lane_shares import require_share
+from annotator.infrastructure.web.paging import page_of
 from annotator.models import Import, ImportJob, ImportMapping, Project
-from annotator.refusals import Refusal
 from annotator.search.listing import MOST_COUNTED
-from annotator.stale_edits import FIELD, sealed, unsealed
-from annotator.storage.disk_space import MEGABYTE
-from annotator.web.acting import show_refusal
-from annotator.web.body_limits import most_bytes
-from annotator.web.lane_shares import require_share
 from annotator.web.middleware import HtmxRequest
-from annotator.web.paging import page_of
 
 PAGE = 20
 JOBS_SHOWN = 10

@@ -16,11 +16,12 @@ from annotator import access, annotation
 from annotator.access import user_of
 from annotator.annotation.cuts import RecutMeanwhile
 from annotator.forms.segments import review_tables
-from annotator.limits import MOST_RESPONSES
+from annotator.infrastructure.limits import MOST_RESPONSES
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.web.query_parameters import number_in
 from annotator.models import Adjudication, BulkChange, Label, SkipReason, Task, UnsafeCategory, Verdict
 from annotator.models.in_force import preferences_stated
 from annotator.projects.pseudonyms import Naming
-from annotator.refusals import Refusal
 from annotator.review.rating_sheets import reviewed
 from annotator.review.timelines import Event, timeline
 from annotator.search.criteria import GivenReward, champion_scores
@@ -30,7 +31,6 @@ from annotator.views.rating_texts import (
     preference_text,
     side_by_side,
 )
-from annotator.web.query_parameters import number_in
 
 
 @require_GET

@@ -9,11 +9,11 @@ from django.views.decorators.http import require_http_methods
 
 from annotator import access
 from annotator.access import user_of
-from annotator.db.clock import database_now
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.web.acting import show_refusal
+from annotator.infrastructure.web.paging import page_of
+from annotator.infrastructure.web.query_parameters import as_number
 from annotator.review import edits as stage
-from annotator.web.acting import show_refusal
-from annotator.web.paging import page_of
-from annotator.web.query_parameters import as_number
 
 PAGE = 20
 

@@ -12,11 +12,11 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from annotator import access
 from annotator.access import user_of
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.web.query_parameters import number_in
 from annotator.models import Guideline, Project
 from annotator.projects import guidelines
 from annotator.projects.guidelines import LONGEST_GUIDELINES, NewerGuidelines, template_for
-from annotator.refusals import Refusal
-from annotator.web.query_parameters import number_in
 
 
 class GuidelinesForm(forms.Form):

@@ -10,16 +10,16 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from annotator import access, annotation
 from annotator.access import user_of
-from annotator.db.clock import database_now
 from annotator.forms import RatingForm, SkipForm, filled
 from annotator.forms.segment_cells import by_cell
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.web.acting import show_refusal
+from annotator.infrastructure.web.paging import page_of
 from annotator.models import Annotation, Assignment, Draft
 from annotator.pii.highlights import marks_of
 from annotator.review.verdicts import latest_verdict, latest_verdicts
 from annotator.search.listing import excerpt
 from annotator.views.returning import back
-from annotator.web.acting import show_refusal
-from annotator.web.paging import page_of
 
 PAGE = 25
 

@@ -17,14 +17,14 @@ from annotator import access
 from annotator.access import user_of
 from annotator.accounts import logins
 from annotator.accounts.passwords import UnknownLink
-from annotator.db.clock import database_now
 from annotator.forms.people import InvitationForm, InvitationListForm, JoinForm, NewPasswordForm
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.web.paging import page_of
 from annotator.models import Invitation, Project, User
 from annotator.projects import invitation_lists, invitation_mails, members, password_links
 from annotator.projects import invitations as stage
 from annotator.projects.invitation_lists import WrongLines
-from annotator.refusals import Refusal
-from annotator.web.paging import page_of
 
 PAGE = 25
 

@@ -14,9 +14,12 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from annotator import access
 from annotator.access import user_of
-from annotator.db.clock import database_now
 from annotator.forms.people import ActionForm, MemberForm, ReasonForm
 from annotator.gold import gold_tasks
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.web.acting import show_refusal
+from annotator.infrastructure.web.paging import page_of
+from annotator.infrastructure.web.query_parameters import choice_in
 from annotator.models import Project, Pseudonym, Role, Tally, User
 from annotator.projects import member_actions, members, password_links, people_lists
 from annotator.projects.pseudonyms import Naming
@@ -24,9 +27,6 @@ from annotator.review import exclude, exclusion_preview, readmission_preview, re
 from annotator.review.exclusions import counting, people_of, person_named
 from annotator.views import person_charts
 from annotator.views.returning import back
-from annotator.web.acting import show_refusal
-from annotator.web.paging import page_of
-from annotator.web.query_parameters import choice_in
 
 PAGE = 50
 STATES = {

@@ -8,14 +8,14 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
+from annotator.infrastructure.web.charts import Chart, Kind, Series
+from annotator.infrastructure.web.numbers import number
 from annotator.models import Annotation, Attribute, Project, User
 from annotator.quality import own_work, person_work
 from annotator.quality.findings import Finding, findings
 from annotator.quality.person_work import Interval, Volume, WithOthers
 from annotator.review.queue import submissions
 from annotator.views.agreement_charts import day_name
-from annotator.web.charts import Chart, Kind, Series
-from annotator.web.numbers import number
 
 LATEST, LATEST_AMONG = 10, 500
 """The submissions that are listed, and the latest assignments among which they are looked for."""

@@ -10,14 +10,14 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from annotator import access
 from annotator.access import user_of
-from annotator.db.clock import database_now
 from annotator.forms.project_settings import DeleteProjectForm, ProjectSettingsForm
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.stale_edits import FIELD, ChangedMeanwhile, sealed
 from annotator.models import AuditEntry, Project
 from annotator.projects import archive, deletion, project_settings
 from annotator.projects.settings import COMMON, RECOUNTING, TRAINER
 from annotator.projects.settings_check import InvalidProject, never_met
-from annotator.refusals import Refusal
-from annotator.stale_edits import FIELD, ChangedMeanwhile, sealed
 from annotator.views.new_project import show_errors
 from annotator.web.middleware import HtmxRequest
 

@@ -9,14 +9,14 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from annotator import access
 from annotator.access import user_of
-from annotator.db.clock import database_now
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.web.acting import show_refusal
+from annotator.infrastructure.web.query_parameters import number_in
 from annotator.models import Gold, Project, Role
 from annotator.projects import figures, members
 from annotator.projects.guidelines import acknowledge, difference, read_before
 from annotator.views.navigation import pages_of
-from annotator.web.acting import show_refusal
 from annotator.web.middleware import HtmxRequest
-from annotator.web.query_parameters import number_in
 
 
 class OfferForm(forms.Form):

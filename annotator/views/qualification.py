@@ -12,14 +12,14 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from annotator import access, annotation, assignment
 from annotator.access import user_of
-from annotator.db.clock import database_now
 from annotator.forms import GoldForm
 from annotator.forms.segment_cells import by_cell, half_filled
 from annotator.forms.segments import practice_table
 from annotator.gold import qualification
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.web.acting import show_refusal
 from annotator.models import QualificationAnswer, QualificationRun, Response, Task
-from annotator.refusals import Refusal
-from annotator.web.acting import show_refusal
 
 Kind = QualificationRun.Kind
 

@@ -8,18 +8,18 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from annotator import access
 from annotator.access import user_of
-from annotator.db.clock import database_now
 from annotator.forms.redaction import RedactForm, unconfirmed
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.web.acting import show_refusal
+from annotator.infrastructure.web.query_parameters import number_in
 from annotator.models import Project, Task
 from annotator.pii.highlights import Mark
 from annotator.pii.redaction import redact
 from annotator.reading.blindness import require_not_rating
-from annotator.refusals import Refusal
 from annotator.review.quarantine import PAGE, marks_of, quarantined, with_marks
 from annotator.review.rating_sheets import is_about_personal_information, set_aside
 from annotator.search.listing import MOST_COUNTED, excerpt
-from annotator.web.acting import show_refusal
-from annotator.web.query_parameters import number_in
 
 
 @require_GET

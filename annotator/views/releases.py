@@ -12,13 +12,13 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from annotator import access
 from annotator.access import user_of
-from annotator.db.clock import database_now
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.web.acting import show_refusal
 from annotator.models import Project, Release
-from annotator.refusals import Refusal
 from annotator.releases import jobs
 from annotator.releases.jobs import sent_archive, sent_file
 from annotator.releases.particulars import LICENSES, LONGEST_TEXT, LONGEST_TITLE, OTHER, UNKNOWN, Particulars
-from annotator.web.acting import show_refusal
 
 WORDS = {OTHER: gettext_lazy("another one, described below"), UNKNOWN: gettext_lazy("not chosen yet")}
 

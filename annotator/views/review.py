@@ -15,7 +15,6 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from annotator import access, annotation
 from annotator.access import user_of
-from annotator.db.clock import database_now
 from annotator.forms.review import (
     AdjudicationForm,
     QuarantineForm,
@@ -26,9 +25,13 @@ from annotator.forms.review import (
 )
 from annotator.forms.segment_cells import by_cell
 from annotator.forms.segments import review_tables
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.web.acting import show_refusal
+from annotator.infrastructure.web.paging import page_of
+from annotator.infrastructure.web.query_parameters import choice_in, number_in
 from annotator.models import Annotation, Assignment, Label, Project, Pseudonym, Rating, Task, User, Verdict
 from annotator.projects.pseudonyms import Naming
-from annotator.refusals import Refusal
 from annotator.review import adjudicate, judge, withdraw
 from annotator.review.adjudications import WHY_NOT, SettledMeanwhile
 from annotator.review.queue import (
@@ -54,10 +57,7 @@ from annotator.views.rating_texts import (
     side_by_side,
 )
 from annotator.views.returning import back
-from annotator.web.acting import show_refusal
 from annotator.web.middleware import HtmxRequest
-from annotator.web.paging import page_of
-from annotator.web.query_parameters import choice_in, number_in
 
 PAGE = 25
 

@@ -15,15 +15,15 @@ from annotator import access
 from annotator.access import user_of
 from annotator.api.rubrics import text_of
 from annotator.forms.rubric import RubricEditor, as_lines
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.web.query_parameters import number_in
 from annotator.models import Project, Rubric, User
 from annotator.projects import rubrics
 from annotator.projects.guidelines import difference
 from annotator.projects.preset_rubrics import RubricText
 from annotator.projects.rubrics import Change, InvalidRubric, NewerRubric
 from annotator.projects.settings_check import never_met
-from annotator.refusals import Refusal
 from annotator.web.middleware import HtmxRequest
-from annotator.web.query_parameters import number_in
 
 LARGEST_VERSION = 2**31 - 1
 LARGEST_FILE = 256 << 10

@@ -17,9 +17,9 @@ from django.views.decorators.http import require_http_methods, require_POST
 from annotator.access import user_of
 from annotator.accounts import tokens
 from annotator.forms.login import OwnPasswordForm
+from annotator.infrastructure.web.keyboard import ACTIONS, keys_of, own_keys
 from annotator.models import Scope, User, every_scope
 from annotator.views.returning import back
-from annotator.web.keyboard import ACTIONS, keys_of, own_keys
 
 
 class LayoutForm(forms.ModelForm):  # type: ignore[type-arg]

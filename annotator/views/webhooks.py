@@ -13,16 +13,16 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from annotator import access
 from annotator.access import user_of
-from annotator.db.clock import database_now
 from annotator.forms.seen import SeenField, theirs
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.stale_edits import FIELD, ChangedMeanwhile, sealed
+from annotator.infrastructure.web.acting import show_refusal
+from annotator.infrastructure.web.paging import page_of
+from annotator.infrastructure.webhooks.events import EVENTS
 from annotator.models import LONGEST_URL, Project, Webhook, WebhookDelivery
-from annotator.refusals import Refusal
-from annotator.stale_edits import FIELD, ChangedMeanwhile, sealed
-from annotator.web.acting import show_refusal
-from annotator.web.paging import page_of
 from annotator.webhooks import endpoints
 from annotator.webhooks.endpoints import WebhookInput
-from annotator.webhooks.events import EVENTS
 
 
 class WebhookForm(forms.Form):

@@ -14,18 +14,18 @@ from django_htmx.http import HttpResponseClientRedirect
 from annotator import access, annotation, assignment
 from annotator.access import user_of
 from annotator.assignment import Claim
-from annotator.db.clock import database_now
 from annotator.forms import RatingForm, ReportForm, SkipForm
 from annotator.forms.recut import recut as recut_form
 from annotator.forms.segment_cells import by_cell, half_filled
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.web.acting import show_refusal
+from annotator.infrastructure.web.query_parameters import number_in
 from annotator.models import Assignment, Draft, Project, Report, Skip, SkipReason
 from annotator.pii.highlights import marks_of
-from annotator.refusals import Refusal
 from annotator.views import history
 from annotator.views.returning import back
-from annotator.web.acting import show_refusal
 from annotator.web.middleware import HtmxRequest
-from annotator.web.query_parameters import number_in
 
 MOST_REVISIONS = 99_999
 NOT_QUALIFIED = "not_qualified"

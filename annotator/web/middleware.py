@@ -24,11 +24,11 @@ from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 
 from annotator import access
-from annotator.db.storable_text import UnstorableText, require_storable, require_storable_form
+from annotator.infrastructure.db.storable_text import UnstorableText, require_storable, require_storable_form
+from annotator.infrastructure.storage import disk_space
+from annotator.infrastructure.web import body_limits, lane_shares
+from annotator.infrastructure.web.error_answers import error_answer, is_rest
 from annotator.models import User
-from annotator.storage import disk_space
-from annotator.web import body_limits, lane_shares
-from annotator.web.error_answers import error_answer, is_rest
 
 
 class BodyTooLarge(RequestDataTooBig):

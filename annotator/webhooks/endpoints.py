@@ -10,16 +10,16 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
-from annotator import audit
-from annotator.background import heartbeats, messages
-from annotator.db import locks
-from annotator.db.clock import database_now
+from annotator.infrastructure import audit
+from annotator.infrastructure.background import heartbeats, messages
+from annotator.infrastructure.db import locks
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.outbound_http import target_of
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.stale_edits import Seen, require_as_seen
+from annotator.infrastructure.webhooks.events import EVENTS, TEST
 from annotator.models import Project, User, Webhook, WebhookDelivery
 from annotator.models.member import maker_manages
-from annotator.refusals import Refusal
-from annotator.stale_edits import Seen, require_as_seen
-from annotator.web.outbound_http import target_of
-from annotator.webhooks.events import EVENTS, TEST
 
 MOST = 10
 """The webhooks of a project. Every event is written once for each of them."""

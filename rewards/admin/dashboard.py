@@ -11,9 +11,9 @@ from django.urls import reverse_lazy
 from django.utils.translation import gettext as _
 
 from annotator.access import reviewed_projects, user_of
-from annotator.background.backlogs import backlogs
-from annotator.db.clock import database_now
-from annotator.launch.health import readiness
+from annotator.infrastructure.background.backlogs import backlogs
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.health import readiness
 from annotator.models import Assignment, BackgroundFailure, Project
 from annotator.projects import figures
 from annotator.views.navigation import Entry, pages_of, places_of

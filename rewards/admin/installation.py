@@ -13,14 +13,14 @@ from django.core.mail import EmailMessage
 from django.db import connection
 from django.utils.translation import gettext as _
 
-from annotator import audit
-from annotator.background import fitness, heartbeats
-from annotator.background.backlogs import COUNTS, MANY, Backlogs
-from annotator.background.heartbeats import QUEUES, Worker
-from annotator.db.statements import Statement
+from annotator.infrastructure import audit
+from annotator.infrastructure.background import fitness, heartbeats
+from annotator.infrastructure.background.backlogs import COUNTS, MANY, Backlogs
+from annotator.infrastructure.background.heartbeats import QUEUES, Worker
+from annotator.infrastructure.db.statements import Statement
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.storage import disk_space
 from annotator.models import User
-from annotator.refusals import Refusal
-from annotator.storage import disk_space
 from annotator.version import VERSION
 
 MEGABYTE = 10**6

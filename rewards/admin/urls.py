@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from annotator.access import user_of
-from annotator.web.acting import show_refusal
+from annotator.infrastructure.web.acting import show_refusal
 from rewards.admin import installation
 
 

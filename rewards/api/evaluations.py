@@ -18,9 +18,9 @@ from annotator import access
 from annotator.api.fields import validated
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.transfer import WhateverIsAccepted
-from annotator.exporting.spreadsheets import csv_lines
+from annotator.infrastructure.spreadsheets import csv_lines
+from annotator.infrastructure.web import lane_shares, query_parameters
 from annotator.models import Project
-from annotator.web import lane_shares, query_parameters
 from rewards import comparison, evaluation, evaluation_jobs
 from rewards.access import managed_evaluation, managed_job, reviewed_evaluation, reviewed_job
 from rewards.evaluation import LONGEST_NAME

@@ -14,7 +14,7 @@ from annotator import access
 from annotator.api.fields import validated
 from annotator.api.releases import RANGE
 from annotator.api.transfer import WhateverIsAccepted
-from annotator.web.tar_archives import TAR
+from annotator.infrastructure.web.tar_archives import TAR
 from rewards.access import managed_model
 from rewards.model_downloads.files import PARTS, files_of
 from rewards.model_downloads.sending import sent_archive, sent_file

@@ -18,9 +18,9 @@ from annotator import access
 from annotator.api.fields import KnownFields, SettingsField, validated
 from annotator.api.releases import RANGE
 from annotator.api.transfer import WhateverIsAccepted
-from annotator.db.clock import database_now
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.web.tar_archives import TAR
 from annotator.models import Project
-from annotator.web.tar_archives import TAR
 from rewards import runs
 from rewards.access import managed_policy, managed_policy_run
 from rewards.api.model_downloads import ModelFileSerializer

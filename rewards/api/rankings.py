@@ -12,8 +12,8 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.api.transfer import WhateverIsAccepted
-from annotator.exporting.spreadsheets import csv_lines
-from annotator.web import query_parameters
+from annotator.infrastructure.spreadsheets import csv_lines
+from annotator.infrastructure.web import query_parameters
 from rewards.rated_models import CHAMPION, COLUMNS, PEOPLE, rated_models, rows_of
 
 FORMATS = ("json", "csv")

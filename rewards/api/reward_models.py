@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 from annotator import access
 from annotator.api.fields import validated
 from annotator.api.scopes import ForManagers
-from annotator.db.clock import database_now
+from annotator.infrastructure.db.clock import database_now
 from rewards import champions, registry
 from rewards.access import managed_model, reviewed_model
 from rewards.api.serializers import (

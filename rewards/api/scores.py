@@ -18,8 +18,8 @@ from rest_framework.views import APIView
 from annotator import access
 from annotator.api.fields import validated
 from annotator.api.scopes import ForScoring
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import User
-from annotator.refusals import Refusal
 from rewards import scoring
 from rewards.api.serializers import (
     ScoredSerializer,

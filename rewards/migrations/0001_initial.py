@@ -4,7 +4,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-from annotator.db import triggers
+from annotator.infrastructure.db import triggers
 
 
 class Migration(migrations.Migration):

@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from annotator.db import triggers
+from annotator.infrastructure.db import triggers
 
 COLUMNS = """
 ALTER TABLE rewards_snapshotjob ADD COLUMN IF NOT EXISTS tries smallint NOT NULL DEFAULT 0 CHECK (tries >= 0);

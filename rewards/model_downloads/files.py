@@ -12,9 +12,9 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from annotator.refusals import Refusal
-from annotator.storage.hidden_paths import value_without_places
-from annotator.web.tar_archives import Member
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.storage.hidden_paths import value_without_places
+from annotator.infrastructure.web.tar_archives import Member
 from rewards.model_downloads.card import card
 from rewards.models import RewardModel
 from rewards.registry import MANIFEST, REWARD_MANIFEST

@@ -1,7 +1,7 @@
 """Takes a model to the Hugging Face Hub: its reward at the top, where trainers look for it, and the whole below."""
 
-from annotator import audit
-from annotator.storage.hub import uploads
+from annotator.infrastructure import audit
+from annotator.infrastructure.storage.hub import uploads
 from rewards.model_downloads.files import CARD, MODEL, REWARD, files_of
 from rewards.models import RewardModel
 

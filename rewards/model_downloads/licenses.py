@@ -3,10 +3,10 @@
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from annotator import audit
-from annotator.refusals import Refusal
+from annotator.infrastructure import audit
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.stale_edits import Seen, require_as_seen
 from annotator.releases.particulars import OTHER, UNKNOWN
-from annotator.stale_edits import Seen, require_as_seen
 from rewards.models import RewardModel
 
 MODEL_LICENSES = (

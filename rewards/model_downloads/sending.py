@@ -8,9 +8,9 @@ from pathlib import Path, PurePosixPath
 
 from django.http import Http404, HttpRequest, HttpResponseBase
 
-from annotator import audit
-from annotator.web.ranged_files import ranged_content
-from annotator.web.tar_archives import TAR, Archive, Member
+from annotator.infrastructure import audit
+from annotator.infrastructure.web.ranged_files import ranged_content
+from annotator.infrastructure.web.tar_archives import TAR, Archive, Member
 from rewards.model_downloads.files import ModelFile, files_of, members_of, part_of
 from rewards.models import RewardModel
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from django.conf import settings
 
-from annotator.refusals import Refusal
-from annotator.storage import artifacts, disk_space
-from annotator.storage.hidden_paths import without_places
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.storage import artifacts, disk_space
+from annotator.infrastructure.storage.hidden_paths import without_places
 from rewards.models import RewardModel
 
 

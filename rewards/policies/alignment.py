@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from django.db import transaction
 
-from annotator.db.clock import database_now
-from annotator.db.retries import outlasting_outages
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.db.retries import outlasting_outages
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Project
-from annotator.refusals import Refusal
 from rewards import announcements, owned_runs, run_settings, run_steps
 from rewards.learning.aligning.config import BY_SEGMENT
 from rewards.learning.aligning.win_rates import win_rates

@@ -4,9 +4,9 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.translation import gettext as _
 
-from annotator import audit
-from annotator.refusals import Refusal
-from annotator.web.tar_archives import Member
+from annotator.infrastructure import audit
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.web.tar_archives import Member
 from rewards.model_downloads.files import ModelFile
 from rewards.model_downloads.sending import answer_with_archive, answer_with_file, file_with_path
 from rewards.models import Policy

@@ -7,7 +7,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotator.web.numbers import number, percent
+from annotator.infrastructure.web.numbers import number, percent
 from rewards.models import Policy, TrainingRun
 from rewards.policies import registry
 

@@ -5,10 +5,10 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from annotator.background import heartbeats
+from annotator.infrastructure.background import heartbeats
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Project, User
 from annotator.reading.in_use import require_in_use
-from annotator.refusals import Refusal
 from rewards import runs, snapshots
 from rewards.models import Policy, RunKind, Snapshot, TrainingRun
 from rewards.policies.policy_settings import check_config

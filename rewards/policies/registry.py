@@ -13,9 +13,9 @@ from typing import Any
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from annotator import audit
-from annotator.refusals import Refusal
-from annotator.storage.hidden_paths import value_without_places
+from annotator.infrastructure import audit
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.storage.hidden_paths import value_without_places
 from rewards import registry
 from rewards.learning.data import file_sha256
 from rewards.models import Policy, RewardModel, TrainingRun

@@ -16,7 +16,7 @@ from uuid import UUID
 from django.conf import settings
 
 from annotator.annotation import cuts_of
-from annotator.db.statements import Statement
+from annotator.infrastructure.db.statements import Statement
 from annotator.models import Project, Response
 from annotator.segmenting import Range
 from rewards.learning.data import Item, turns_of

@@ -12,8 +12,8 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 
-from annotator.background import failures, pacing
-from annotator.db.statements import Statement
+from annotator.infrastructure.background import failures, pacing
+from annotator.infrastructure.db.statements import Statement
 from annotator.models import Project
 from rewards.models import RewardModel, Score, ScoringPass
 

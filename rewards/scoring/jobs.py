@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
-from annotator import audit
-from annotator.background import heartbeats, messages
-from annotator.db.clock import database_now
+from annotator.infrastructure import audit
+from annotator.infrastructure.background import heartbeats, messages
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import User
-from annotator.refusals import Refusal
 from rewards.learning.refusals import Refused
 from rewards.models import RewardModel, ScoringJob
 from rewards.scoring.chunks import as_items, scorer_of

@@ -14,13 +14,13 @@ import redis
 from django.db import transaction
 from django.db.models import Q
 
-from annotator import audit
-from annotator.background import failures, heartbeats, messages
-from annotator.db.clock import database_now
-from annotator.db.statements import Statement
+from annotator.infrastructure import audit
+from annotator.infrastructure.background import failures, heartbeats, messages
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.db.statements import Statement
+from annotator.infrastructure.storage import disk_space
+from annotator.infrastructure.storage.hidden_paths import without_places
 from annotator.models import Project
-from annotator.storage import disk_space
-from annotator.storage.hidden_paths import without_places
 from rewards.models import RewardModel, ScoringLane, ScoringPass
 from rewards.scoring.chunks import Chunk, score_chunk, scorer_of
 

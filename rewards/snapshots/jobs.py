@@ -1,15 +1,15 @@
-"""Has the light worker build the snapshots that somebody asked for (annotator/background/jobs.py)."""
+"""Has the light worker build the snapshots that somebody asked for (annotator/infrastructure/jobs.py)."""
 
 from contextlib import closing
 from datetime import timedelta
 
 from django.db import transaction
 
-from annotator import audit
-from annotator.background import heartbeats, jobs, messages
-from annotator.db.clock import database_now
+from annotator.infrastructure import audit, jobs
+from annotator.infrastructure.background import heartbeats, messages
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.storage import disk_space
 from annotator.models import Project, User
-from annotator.storage import disk_space
 from rewards.models import SnapshotJob
 from rewards.snapshots.building import require_answers, steps
 

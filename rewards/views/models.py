@@ -14,14 +14,14 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from annotator import access
 from annotator.access import user_of
-from annotator.background import heartbeats
-from annotator.db.clock import database_now
+from annotator.infrastructure.background import heartbeats
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.storage.hidden_paths import value_without_places
+from annotator.infrastructure.web.acting import show_refusal
+from annotator.infrastructure.web.query_parameters import number_in
 from annotator.models import Project, User
-from annotator.refusals import Refusal
-from annotator.storage.hidden_paths import value_without_places
-from annotator.web.acting import show_refusal
 from annotator.web.middleware import HtmxRequest
-from annotator.web.query_parameters import number_in
 from rewards import (
     model_figures,
     new_labels,

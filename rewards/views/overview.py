@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET
 
 from annotator import access
 from annotator.access import user_of
-from annotator.db.clock import database_now
+from annotator.infrastructure.db.clock import database_now
 from annotator.models import Project, User
 from annotator.projects import helpsteer2
 from annotator.projects.figures import Figures, figures, last_days

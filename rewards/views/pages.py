@@ -14,9 +14,9 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from annotator import access
 from annotator.access import user_of
+from annotator.infrastructure.web.acting import show_refusal
+from annotator.infrastructure.web.lane_shares import require_share
 from annotator.models import Project, User
-from annotator.web.acting import show_refusal
-from annotator.web.lane_shares import require_share
 from rewards import evaluation, evaluation_jobs, run_progress
 from rewards.access import managed_evaluation, managed_job
 from rewards.comparison import DIGITS, Cell, Line, compare, groups_of

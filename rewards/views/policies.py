@@ -18,11 +18,11 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from annotator import access
 from annotator.access import user_of
-from annotator.db.clock import database_now
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.web.acting import show_refusal
+from annotator.infrastructure.web.query_parameters import number_in
 from annotator.models import Project
-from annotator.refusals import Refusal
-from annotator.web.acting import show_refusal
-from annotator.web.query_parameters import number_in
 from rewards import new_labels, reasons, runs
 from rewards.learning.aligning.config import (
     ALIGNING_BOUNDS,

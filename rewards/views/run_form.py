@@ -15,9 +15,9 @@ from django.forms import BoundField
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Project
 from annotator.projects.settings import STAGES
-from annotator.refusals import Refusal
 from rewards import run_settings
 from rewards.learning.config import (
     DEVICES,

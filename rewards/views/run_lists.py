@@ -6,7 +6,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy
 
-from annotator.storage.hidden_paths import value_without_places
+from annotator.infrastructure.storage.hidden_paths import value_without_places
 from rewards import run_report
 from rewards.models import RunState, TrainingRun
 

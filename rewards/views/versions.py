@@ -12,15 +12,15 @@ from django.views.decorators.http import require_GET, require_POST
 
 from annotator import access
 from annotator.access import user_of
-from annotator.db.clock import database_now
 from annotator.forms.seen import SeenField
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.stale_edits import FIELD, ChangedMeanwhile, sealed
+from annotator.infrastructure.web.acting import show_refusal
+from annotator.infrastructure.web.numbers import number
+from annotator.infrastructure.web.query_parameters import number_in
 from annotator.models import Project, User
-from annotator.refusals import Refusal
 from annotator.releases.particulars import OTHER, UNKNOWN
-from annotator.stale_edits import FIELD, ChangedMeanwhile, sealed
-from annotator.web.acting import show_refusal
-from annotator.web.numbers import number
-from annotator.web.query_parameters import number_in
 from rewards import (
     champions,
     erasure,

@@ -11,7 +11,7 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from annotator import annotation, assignment
-from annotator.limits import (
+from annotator.infrastructure.limits import (
     LONGEST_KEY,
     LONGEST_WRITTEN,
     MOST_ATTRIBUTES,

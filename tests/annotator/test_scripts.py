@@ -34,7 +34,9 @@ def test_every_file_is_collected_and_a_module_imports_another_by_its_hashed_name
     settings: LazySettings, tmp_path: Path
 ) -> None:
     settings.STATIC_ROOT = tmp_path
-    settings.STORAGES = settings.STORAGES | {"staticfiles": {"BACKEND": "annotator.launch.health.ModuleStorage"}}
+    settings.STORAGES = settings.STORAGES | {
+        "staticfiles": {"BACKEND": "annotator.infrastructure.health.ModuleStorage"}
+    }
     call_command("collectstatic", interactive=False, verbosity=0)
     (drafts,) = (tmp_path / "js").glob("drafts.????????????.js")
     (named,) = re.findall(r'from "\./(csrf\.\w{12}\.js)"', drafts.read_text())

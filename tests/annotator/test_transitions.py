@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from annotator import annotation, assignment, review
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Adjudication, Annotation, Assignment, Project, Task
-from annotator.refusals import Refusal
 from tests.builders import ATTRIBUTES, NOW, make_member, make_project, make_task, make_user, submission
 
 BASE, MOST, LEASE = 2, 3, timedelta(minutes=30)

@@ -10,7 +10,7 @@ from rest_framework.test import APIClient
 
 from annotator import annotation, assignment, pii
 from annotator.annotation import IncompleteRating, ResponseRating
-from annotator.limits import LONGEST_EDIT
+from annotator.infrastructure.limits import LONGEST_EDIT
 from annotator.models import Annotation, AuditEntry, Import, Project, Rating, Response, Task, User
 from annotator.models.rubric import names_of_domains
 from annotator.pii.redaction import redact

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from annotator import assignment, tasks
 from annotator.agreement import totals
-from annotator.background import failures, heartbeats, messages
+from annotator.infrastructure.background import failures, heartbeats, messages
 from annotator.models import (
     AgreementState,
     BackgroundFailure,

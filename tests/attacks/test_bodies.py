@@ -16,8 +16,8 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from annotator.accounts import tokens
+from annotator.infrastructure.web.body_limits import STRANGERS_MOST
 from annotator.models import Project, Task
-from annotator.web.body_limits import STRANGERS_MOST
 from tests.builders import task_row
 from tests.conftest import As, Cast
 from tests.web import Web, web

@@ -12,8 +12,8 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from annotator import tasks
-from annotator.background import heartbeats, redis_client
-from annotator.db.clock import database_now
+from annotator.infrastructure.background import heartbeats, redis_client
+from annotator.infrastructure.db.clock import database_now
 from annotator.models import Assignment, LoginFailures, Project
 from rewards import runs, training
 from rewards import tasks as machine_tasks

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from annotator.exporting.rows import export
-from annotator.exporting.spreadsheets import cell_of_text, csv_lines, text_of_cell
 from annotator.importing import import_rows
 from annotator.importing.sources import read_rows
+from annotator.infrastructure.spreadsheets import cell_of_text, csv_lines, text_of_cell
 from annotator.models import Project, Response
 from rewards import comparison
 from tests.annotator.models.test_constraints import make_model

@@ -10,10 +10,10 @@ from rest_framework.test import APIClient
 from annotator import annotation, assignment, tasks
 from annotator.gold import qualification
 from annotator.importing import import_rows
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Annotation, Assignment, AuditEntry, Project, Task
 from annotator.models.public_ids import response_number
 from annotator.projects import deletion
-from annotator.refusals import Refusal
 from rewards import runs
 from tests.builders import NOW, claimed, json_lines, make_gold, make_task, rate, submission, task_row
 from tests.conftest import As, Cast

@@ -7,8 +7,8 @@ import pytest
 from django.conf import LazySettings
 from django.core.management import call_command
 
+from annotator.infrastructure.storage import artifacts
 from annotator.models import BackgroundFailure
-from annotator.storage import artifacts
 from rewards import erasure, promotion, snapshots, tasks, training
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from tests.annotator.models.test_constraints import make_model

@@ -17,15 +17,15 @@ from django.conf import LazySettings
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator.background import heartbeats
-from annotator.background.heartbeats import QueueHealth
 from annotator.importing import decoders
+from annotator.infrastructure.background import heartbeats
+from annotator.infrastructure.background.heartbeats import QueueHealth
+from annotator.infrastructure.storage import disk_space
+from annotator.infrastructure.web import body_limits
 from annotator.launch import embedded
 from annotator.launch.embedded import Redis
 from annotator.launch.supervisor import Supervisor
 from annotator.models import Project, Task
-from annotator.storage import disk_space
-from annotator.web import body_limits
 from rewards import runs, snapshots
 from rewards.models import TrainingRun
 from tests import servers

@@ -17,9 +17,9 @@ from django.test import Client
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from annotator.background import failures, heartbeats
+from annotator.infrastructure.background import failures, heartbeats
+from annotator.infrastructure.storage import artifacts
 from annotator.models import AuditEntry, Installation
-from annotator.storage import artifacts
 from tests import servers
 
 READY = "/api/v1/health/ready/"

@@ -10,9 +10,9 @@ from django.test import Client
 
 from annotator import annotation
 from annotator.annotation import IncompleteRating, ResponseRating, Submission
-from annotator.limits import LARGEST_DRAFT
+from annotator.infrastructure.limits import LARGEST_DRAFT
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Draft, Project, QualificationRun, Task
-from annotator.refusals import Refusal
 from annotator.review import exclude, judge
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_task, rate, submission

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from annotator.background import heartbeats
+from annotator.infrastructure.background import heartbeats
 from annotator.models import Project
 from tests import servers
 from tests.annotator.api.test_work import form, leased

@@ -10,7 +10,7 @@ from django.db import connection
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator.db.clock import database_now
+from annotator.infrastructure.db.clock import database_now
 from annotator.models import AuditEntry, Invitation, Membership, PasswordLink, Project, User
 from annotator.projects import invitations, password_links
 from annotator.projects.invitations import InvitationInput

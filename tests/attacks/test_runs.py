@@ -14,7 +14,7 @@ from django.conf import LazySettings
 from django.db import connection
 from django.test import Client
 
-from annotator.background import redis_client
+from annotator.infrastructure.background import redis_client
 from annotator.models import AuditEntry, Project, Task
 from rewards import runs, snapshots, unlikely_ratings
 from rewards.learning.config import config_hash

@@ -13,10 +13,10 @@ from rest_framework.test import APIClient
 
 from annotator import annotation
 from annotator.agreement import totals
-from annotator.background import failures
-from annotator.db.clock import database_now
 from annotator.gold import qualification
 from annotator.importing import import_rows
+from annotator.infrastructure.background import failures
+from annotator.infrastructure.db.clock import database_now
 from annotator.models import Annotation, BackgroundFailure, InvitationUse, Membership, Project, Rating, Role, Tally
 from annotator.pii import scans
 from annotator.projects import invitations, members, password_links

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from annotator.limits import MOST_SEGMENTS
+from annotator.infrastructure.limits import MOST_SEGMENTS
 from annotator.models import Label, Project, Rating, Response
 from annotator.segmenting import is_partition, ranges
 from tests.annotator.segmented import ASPECTS, make_segmented_project

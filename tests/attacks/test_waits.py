@@ -13,7 +13,7 @@ import pytest
 from django.conf import settings
 
 from annotator.accounts import tokens
-from annotator.background import heartbeats
+from annotator.infrastructure.background import heartbeats
 from annotator.launch.webserver.thread_pools import lanes
 from annotator.models import Project
 from rewards.api.scores import SCORE_WAIT_SECONDS

@@ -10,8 +10,8 @@ from django.core.management import call_command
 from django.test import Client, override_settings
 from rest_framework.test import APIClient
 
-from annotator.db.clock import database_now
 from annotator.forms.project_settings import ProjectSettingsForm
+from annotator.infrastructure.db.clock import database_now
 from annotator.models import Invitation, Project, Role, Task, User
 from annotator.projects import invitations, password_links
 from annotator.projects.invitations import InvitationInput

@@ -7,8 +7,8 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from annotator.admin.audit import KINDS
-from annotator.background import heartbeats
-from annotator.background.heartbeats import QueueHealth
+from annotator.infrastructure.background import heartbeats
+from annotator.infrastructure.background.heartbeats import QueueHealth
 from annotator.models import AuditEntry, Project, Token, User
 from rewards.admin import urls
 from tests.audited.changes import CHANGES, LEAVES_NONE, READS_ONE_MOMENT

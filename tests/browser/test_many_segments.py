@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from annotator import annotation, assignment
-from annotator.db.clock import database_now
-from annotator.limits import MOST_SEGMENTS
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.limits import MOST_SEGMENTS
 from annotator.models import Draft, Project, Rating, Rubric, User
 from tests.browser.conftest import Open
 from tests.builders import imported, task_row

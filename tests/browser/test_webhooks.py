@@ -6,10 +6,10 @@ import pytest
 from django.conf import LazySettings
 from playwright.sync_api import Page, expect
 
-from annotator.background import heartbeats
+from annotator.infrastructure.background import heartbeats
+from annotator.infrastructure.webhooks import deliveries
 from annotator.models import Project, Role, Webhook
-from annotator.webhooks import deliveries
-from tests.annotator.webhooks.receiver import listening
+from tests.annotator.infrastructure.webhooks.receiver import listening
 from tests.builders import make_member, make_user
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

@@ -19,10 +19,10 @@ from django.core.wsgi import get_wsgi_application
 from django.db import close_old_connections
 
 from annotator.accounts import tokens
-from annotator.background import heartbeats
-from annotator.background.heartbeats import QueueHealth
 from annotator.exporting import jobs as export_jobs
 from annotator.importing import jobs as import_jobs
+from annotator.infrastructure.background import heartbeats
+from annotator.infrastructure.background.heartbeats import QueueHealth
 from annotator.models import User
 from annotator.releases import jobs as release_jobs
 from rewardloop import Client

@@ -3,8 +3,8 @@
 import pytest
 from django.core.management import CommandError, call_command
 
-from annotator.background import heartbeats
-from annotator.background.heartbeats import QueueHealth
+from annotator.infrastructure.background import heartbeats
+from annotator.infrastructure.background.heartbeats import QueueHealth
 from annotator.models import Project
 from rewards.models import TrainingRun
 from tests.annotator.models.test_constraints import make_model

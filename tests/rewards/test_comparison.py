@@ -6,7 +6,7 @@ import io
 import numpy as np
 import pytest
 
-from annotator.exporting.spreadsheets import csv_lines
+from annotator.infrastructure.spreadsheets import csv_lines
 from annotator.models import Project
 from rewards.comparison import COLUMNS, Line, compare, groups_of, lines_of, rows_of
 from rewards.learning.metrics import attribute_measures

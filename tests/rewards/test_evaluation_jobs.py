@@ -14,11 +14,12 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator.background import heartbeats, jobs
-from annotator.background.heartbeats import QueueHealth
-from annotator.background.jobs import ATTEMPTS
+from annotator.infrastructure import jobs
+from annotator.infrastructure.background import heartbeats
+from annotator.infrastructure.background.heartbeats import QueueHealth
+from annotator.infrastructure.jobs import ATTEMPTS
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import AuditEntry, Project, Role, User
-from annotator.refusals import Refusal
 from rewards import erasure, evaluation, evaluation_jobs
 from rewards.models import Evaluation, EvaluationJob, RewardModel, Snapshot
 from tests.annotator.models.test_constraints import make_model

@@ -13,7 +13,7 @@ from django.conf import LazySettings
 from django.db import connection
 from django.utils import timezone
 
-from annotator.background import heartbeats, redis_client
+from annotator.infrastructure.background import heartbeats, redis_client
 from annotator.launch.embedded import Postgres
 from rewards import runs
 from rewards.models import RewardModel, RunState, TrainingRun

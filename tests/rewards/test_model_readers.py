@@ -18,9 +18,9 @@ import pytest
 from django.core.management import call_command
 from pytest_django.live_server_helper import LiveServer
 
-from annotator.background import heartbeats
-from annotator.background.heartbeats import QueueHealth
 from annotator.celery import app
+from annotator.infrastructure.background import heartbeats
+from annotator.infrastructure.background.heartbeats import QueueHealth
 from annotator.models import Project, Token
 from rewards import scoring
 from rewards.learning.data import Item, Turn

@@ -12,8 +12,8 @@ import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from annotator.background import heartbeats
-from annotator.background.heartbeats import QueueHealth
+from annotator.infrastructure.background import heartbeats
+from annotator.infrastructure.background.heartbeats import QueueHealth
 from annotator.models import AuditEntry, Project, Response, Role, Task, User
 from annotator.models.annotation import NEITHER_VALID
 from annotator.models.public_ids import response_of

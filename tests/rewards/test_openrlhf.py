@@ -9,9 +9,9 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator.background import heartbeats
-from annotator.background.heartbeats import QueueHealth
 from annotator.celery import app
+from annotator.infrastructure.background import heartbeats
+from annotator.infrastructure.background.heartbeats import QueueHealth
 from annotator.models import AuditEntry, Project, Token
 from rewards.api import openrlhf
 from rewards.models import RewardModel, ScoringJob

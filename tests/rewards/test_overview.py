@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from annotator.annotation import skip
 from annotator.assignment import recount_later
-from annotator.background import heartbeats, messages
-from annotator.background.heartbeats import QUEUES, QueueHealth
+from annotator.infrastructure.background import heartbeats, messages
+from annotator.infrastructure.background.heartbeats import QUEUES, QueueHealth
 from annotator.models import (
     BackgroundFailure,
     Guideline,

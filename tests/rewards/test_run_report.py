@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from annotator.web.numbers import number
+from annotator.infrastructure.web.numbers import number
 from rewards import model_figures, run_report
 from rewards.learning.paired_gain import paired_gain
 from rewards.reasons import PAIRS, SQUARES, coded

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from annotator.background import heartbeats, redis_client
-from annotator.background.heartbeats import QueueHealth
 from annotator.celery import app
+from annotator.infrastructure.background import heartbeats, redis_client
+from annotator.infrastructure.background.heartbeats import QueueHealth
 from annotator.models import Label, Project, Task
 from rewards import owned_runs, promotion, reasons, registry, runs, snapshots, tasks, training
 from rewards.learning.config import TrainConfig, config_hash, parse_config

@@ -11,7 +11,7 @@ import pytest
 from django.conf import LazySettings
 from django.utils import timezone
 
-from annotator.background import heartbeats, redis_client
+from annotator.infrastructure.background import heartbeats, redis_client
 from rewards import scoring
 from rewards.learning.backbones import find_backbone
 from rewards.models import RewardModel, Score, ScoringLane

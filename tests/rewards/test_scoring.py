@@ -15,9 +15,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from annotator.background import heartbeats
-from annotator.background.heartbeats import QueueHealth
 from annotator.celery import app
+from annotator.infrastructure.background import heartbeats
+from annotator.infrastructure.background.heartbeats import QueueHealth
 from annotator.models import Project, Response, Task
 from rewards import scoring, tasks
 from rewards.models import RewardModel, Score, ScoringLane, ScoringPass

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from django.test import Client
 
-from annotator.db.clock import database_now
 from annotator.exporting.filters import Filters
 from annotator.exporting.layouts import LAYOUTS
+from annotator.infrastructure.db.clock import database_now
 from annotator.models import Project, Response
 from rewards import runs, tasks
 from rewards.models import RewardModel, RunState, Score, TrainingRun

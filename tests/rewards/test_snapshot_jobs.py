@@ -14,11 +14,11 @@ import pytest
 from django.conf import LazySettings, settings
 from django.db import IntegrityError, connection
 
-from annotator.background.jobs import ATTEMPTS, run_waiting
-from annotator.db import locks
+from annotator.infrastructure.db import locks
+from annotator.infrastructure.jobs import ATTEMPTS, run_waiting
+from annotator.infrastructure.stopping import stopping
+from annotator.infrastructure.storage import disk_space
 from annotator.models import Project, Role
-from annotator.stopping import stopping
-from annotator.storage import disk_space
 from rewards import owned_runs, run_steps, runs, snapshots, tasks
 from rewards.models import Snapshot, SnapshotJob, TrainingRun
 from rewards.snapshots import building, jobs, lines

@@ -13,9 +13,9 @@ import pytest
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
+from annotator.infrastructure.storage.hidden_paths import without_places
 from annotator.launch import environment
 from annotator.models import Project
-from annotator.storage.hidden_paths import without_places
 from rewards.models import RunState, TrainingRun
 from rewards.owned_runs import TrainerKilled
 from rewards.trainer_process import TrainerFailed, command, supervise

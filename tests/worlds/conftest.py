@@ -7,8 +7,8 @@ import pytest
 from django.conf import LazySettings
 from django.utils import translation
 
-from annotator.background import heartbeats
-from annotator.background.heartbeats import QueueHealth
+from annotator.infrastructure.background import heartbeats
+from annotator.infrastructure.background.heartbeats import QueueHealth
 from rewards import training
 from rewards.models import TrainingRun
 from tests.rewards.learning.conftest import encoder_directory  # noqa: F401

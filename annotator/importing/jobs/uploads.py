@@ -15,20 +15,20 @@ from django.db.models import F
 from django.db.models.expressions import RawSQL
 from django.utils.translation import gettext as _
 
-from annotator import audit
-from annotator.background import heartbeats, messages
-from annotator.db.clock import database_now
-from annotator.exporting.spreadsheets import csv_lines
 from annotator.importing import hub, samples
 from annotator.importing.batches import shown_name
 from annotator.importing.expansion_limits import UnreadableFile
 from annotator.importing.layouts.ratings import person_of
 from annotator.importing.mapped_rows import require_columns
 from annotator.importing.mappings import ColumnMapping
+from annotator.infrastructure import audit
+from annotator.infrastructure.background import heartbeats, messages
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.spreadsheets import csv_lines
+from annotator.infrastructure.storage import artifacts, disk_space
 from annotator.models import Import, ImportJob, Project, User
 from annotator.reading.in_use import require_in_use
-from annotator.refusals import Refusal
-from annotator.storage import artifacts, disk_space
 
 MOST_WITH_FILE = 20
 """The jobs of a project that may hold a file on the disk at once."""

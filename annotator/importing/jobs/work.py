@@ -15,8 +15,6 @@ from django.db import transaction
 from django.db.models import F
 from django.utils.translation import gettext as _
 
-from annotator.background import jobs
-from annotator.db.clock import database_now
 from annotator.importing import hub, samples
 from annotator.importing.batches import few_garbage_collections, record, shown_name, write_batches
 from annotator.importing.expansion_limits import FileTooLarge, Incoming
@@ -25,8 +23,10 @@ from annotator.importing.mapped_rows import require_columns
 from annotator.importing.mappings import read_mapping
 from annotator.importing.results import Batch, ImportResult, Journal, Notes
 from annotator.importing.rows import Rules
+from annotator.infrastructure import jobs
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Import, ImportJob, ImportJobError
-from annotator.refusals import Refusal
 
 BEAT_SECONDS = 2.0
 _OF_THE_REQUEST = ("project", "requested_by", "fetch_only", "created_at", "dry_run", "mapping")

@@ -27,7 +27,7 @@ from annotator.importing.rows import (
     SegmentSheet,
     TaskRow,
 )
-from annotator.limits import MOST_ANNOTATORS
+from annotator.infrastructure.limits import MOST_ANNOTATORS
 
 MOST_BYTES = 32 << 20
 """Bytes of the rows of segments of one rater and task that are kept in memory."""

@@ -17,7 +17,7 @@ from annotator.importing.field_checks import (
 )
 from annotator.importing.layouts.tools import Answer, annotation_of
 from annotator.importing.rows import GivenAnnotation, Rules, TaskRow
-from annotator.limits import MOST_RESPONSES
+from annotator.infrastructure.limits import MOST_RESPONSES
 from annotator.models.annotation import PREFERENCES
 
 TASKS = ("task", "task_id", "item_id", "item", "instance_id", "example_id")

@@ -18,7 +18,7 @@ from annotator.importing.rows import (
     SegmentSheet,
     TaskRow,
 )
-from annotator.limits import MOST_SEGMENTS
+from annotator.infrastructure.limits import MOST_SEGMENTS
 from annotator.models import Project, Response, Task
 from annotator.segmenting import NotAPartition, Range, partition, ranges
 

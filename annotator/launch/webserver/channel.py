@@ -21,7 +21,7 @@ from waitress.parser import HTTPRequestParser
 from waitress.task import Task, WSGITask
 from waitress.utilities import Error, RequestEntityTooLarge
 
-from annotator.web import body_limits, lane_shares
+from annotator.infrastructure.web import body_limits, lane_shares
 
 HEADER_SECONDS = 10
 BODY_SECONDS, BODY_BYTES_A_SECOND = 20, 20_000

@@ -14,8 +14,8 @@ from waitress.channel import HTTPChannel
 from waitress.task import ThreadedTaskDispatcher
 from waitress.utilities import Error
 
-from annotator.web import body_limits
-from annotator.web.error_answers import error_json
+from annotator.infrastructure.web import body_limits
+from annotator.infrastructure.web.error_answers import error_json
 
 LIVE = "/api/v1/health/live/"
 RETRY_AFTER_SECONDS = 1

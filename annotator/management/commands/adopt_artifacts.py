@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from annotator.storage import artifacts
+from annotator.infrastructure.storage import artifacts
 
 
 class Command(BaseCommand):

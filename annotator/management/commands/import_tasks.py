@@ -8,11 +8,11 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from annotator.db.clock import database_now
 from annotator.importing import ImportResult, hub, import_rows
 from annotator.importing.batches import few_garbage_collections
 from annotator.importing.mappings import ColumnMapping, fitting_only, mapping_of_text
 from annotator.importing.sources import ENDINGS
+from annotator.infrastructure.db.clock import database_now
 from annotator.management.projects import ProjectCommand, named_project
 from annotator.models import Project
 

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from annotator.accounts import tokens
-from annotator.db.storable_text import fault_in
+from annotator.infrastructure.db.storable_text import fault_in
 from annotator.management.projects import RefusableCommand
 from annotator.models import User, every_scope
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from annotator.agreement import totals
-from annotator.db.clock import database_now
+from annotator.infrastructure.db.clock import database_now
 from annotator.management.projects import ProjectCommand, named_project
 from annotator.quality import assessment
 from annotator.quality.findings import Finding, findings, most_flagged_first

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from annotator import assignment
-from annotator.db.clock import database_now
+from annotator.infrastructure.db.clock import database_now
 from annotator.management.projects import ProjectCommand, named_project
 from annotator.models import Project
 from annotator.search.criteria import champion_scores

@@ -7,12 +7,12 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from annotator.db.clock import database_now
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.storage.hub import require_ready
 from annotator.management.projects import ProjectCommand, named_project
 from annotator.models import Project, Release
 from annotator.releases import hub, jobs
 from annotator.releases.particulars import LICENSES, UNKNOWN, Particulars
-from annotator.storage.hub import require_ready
 
 TEXTS = {
     "title": "empty: the project's name",

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from annotator.db.clock import database_now
+from annotator.infrastructure.db.clock import database_now
 from annotator.launch import demo
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from annotator.db.clock import database_now
 from annotator.importing import withdrawal, withdrawal_preview
+from annotator.infrastructure.db.clock import database_now
 from annotator.management.projects import ProjectCommand, named_project
 from annotator.models import Import
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from annotator.refusals import Refusal
+from annotator.infrastructure.refusals import Refusal
 from rewards import evaluation
 from rewards.management.models import named_model
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from annotator import audit
-from annotator.refusals import Refusal
-from annotator.storage.hub import require_ready
+from annotator.infrastructure import audit
+from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.storage.hub import require_ready
 from rewards.management.models import named_model
 from rewards.model_downloads import hub
 from rewards.model_downloads.files import PARTS, files_of, part_of

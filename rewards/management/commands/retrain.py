@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from annotator.infrastructure.refusals import Refusal
 from annotator.management.projects import named_project
-from annotator.refusals import Refusal
 from rewards import runs
 from rewards.models import ACTIVE_STATES, RunState, TrainingRun
 from rewards.new_labels import unchanged_since

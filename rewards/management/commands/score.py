@@ -5,9 +5,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from annotator.db.clock import database_now
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.refusals import Refusal
 from annotator.management.projects import named_project
-from annotator.refusals import Refusal
 from rewards import scoring
 
 

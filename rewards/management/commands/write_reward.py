@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from annotator.refusals import Refusal
+from annotator.infrastructure.refusals import Refusal
 from rewards.management.models import named_model
 from rewards.model_downloads.writing import write_reward
 

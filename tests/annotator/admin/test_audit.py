@@ -3,7 +3,8 @@
 import pytest
 from django.test import Client
 
-from annotator import audit, review
+from annotator import review
+from annotator.infrastructure import audit
 from annotator.models import AuditEntry, Project, User
 from tests import builders
 from tests.conftest import Cast

@@ -7,8 +7,8 @@ from django.conf import LazySettings
 from django.core import mail
 from django.test import Client
 
-from annotator.background import heartbeats, redis_client
-from annotator.background.fitness import Fault
+from annotator.infrastructure.background import heartbeats, redis_client
+from annotator.infrastructure.background.fitness import Fault
 from annotator.models import AuditEntry, ImportedRater, Project, User
 from tests.builders import make_user
 from tests.conftest import Cast

@@ -6,8 +6,8 @@ import pytest
 from django.test import Client
 
 from annotator.agreement import totals
+from annotator.infrastructure.web.numbers import number, percent, signed
 from annotator.models import Project, Role, User
-from annotator.web.numbers import number, percent, signed
 from tests.builders import NOW, make_member, make_task, make_user, pseudonym, rate
 from tests.conftest import Cast
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from annotator import audit
+from annotator.infrastructure import audit
 from annotator.models import AuditEntry, Project, Token
 from tests import builders
 from tests.conftest import Cast

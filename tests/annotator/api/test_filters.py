@@ -8,7 +8,7 @@ from django.urls import URLPattern, URLResolver
 from rest_framework.mixins import ListModelMixin
 from rest_framework.test import APIClient
 
-from annotator.db.clock import database_now
+from annotator.infrastructure.db.clock import database_now
 from annotator.models import (
     BulkChange,
     Exclusion,

@@ -6,7 +6,7 @@ from django.test import Client
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from annotator.background import heartbeats
+from annotator.infrastructure.background import heartbeats
 
 
 @pytest.fixture

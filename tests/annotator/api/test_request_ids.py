@@ -10,7 +10,7 @@ from django.core import mail
 from django.db import IntegrityError, connection, transaction
 from rest_framework.test import APIClient
 
-from annotator.background import heartbeats
+from annotator.infrastructure.background import heartbeats
 from annotator.models import ExportJob, Invitation, Project, Release, Token, User
 from tests.builders import NOW, make_member
 from tests.conftest import Cast

@@ -10,9 +10,9 @@ from django.conf import LazySettings
 from rest_framework.test import APIClient
 
 from annotator.api import throttling
-from annotator.background import redis_client
+from annotator.infrastructure.background import redis_client
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Token, User
-from annotator.refusals import Refusal
 from tests.conftest import Cast
 
 

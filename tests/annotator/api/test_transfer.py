@@ -13,8 +13,8 @@ from django.conf import settings as django_settings
 from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.test import APIClient
 
+from annotator.infrastructure.web.lane_shares import GONE
 from annotator.models import Import, Project, Task
-from annotator.web.lane_shares import GONE
 from tests.builders import ATTRIBUTES, label_row, make_task, pseudonym, rate, task_row
 from tests.conftest import Cast
 

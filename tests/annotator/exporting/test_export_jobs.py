@@ -12,15 +12,15 @@ from django.db import connection
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator.background import heartbeats
-from annotator.background import jobs as engine
-from annotator.db.clock import database_now
 from annotator.exporting import jobs
 from annotator.exporting.filters import EVERYTHING, Filters
 from annotator.exporting.rows import ForManagers, UnknownExport, export
+from annotator.infrastructure import jobs as engine
+from annotator.infrastructure.background import heartbeats
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.storage import disk_space
+from annotator.infrastructure.storage.disk_space import DiskNearlyFull
 from annotator.models import AuditEntry, ExportJob, Membership, Project, Role, Task, User
-from annotator.storage import disk_space
-from annotator.storage.disk_space import DiskNearlyFull
 from tests.builders import make_member, make_project, make_task, rate
 from tests.conftest import Cast
 from tests.refusals import refusal

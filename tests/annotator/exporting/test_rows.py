@@ -20,8 +20,8 @@ from annotator.exporting.filters import Filters
 from annotator.exporting.formats import FORMATS
 from annotator.exporting.layouts import LAYOUTS
 from annotator.exporting.rows import NoLabels, UnknownExport, UnknownField, export
-from annotator.exporting.spreadsheets import cell_of_text
 from annotator.importing import import_rows
+from annotator.infrastructure.spreadsheets import cell_of_text
 from annotator.models import Label, Project, Rating, Task
 from annotator.models.splits import is_held_out, prompt_hash
 from annotator.review import adjudicate, judge

@@ -11,10 +11,10 @@ from rest_framework.test import APIClient
 
 from annotator.agreement.pair_counts import Selection
 from annotator.agreement.reports import report
-from annotator.background.jobs import Pulse
 from annotator.exporting.filters import Filters
 from annotator.exporting.layouts import LAYOUTS
 from annotator.exporting.rows import NoRubricVersion
+from annotator.infrastructure.jobs import Pulse
 from annotator.models import Annotation, Label, Project, Release
 from annotator.projects import rubrics
 from annotator.projects.preset_rubrics import RubricText

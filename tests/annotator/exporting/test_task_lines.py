@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from annotator.db.planning import by_merging_without_transaction
 from annotator.exporting import answered_tasks, copied
 from annotator.exporting.filters import EVERYTHING
 from annotator.exporting.layouts import LAYOUTS
 from annotator.exporting.rows import export
+from annotator.infrastructure.db.planning import by_merging_without_transaction
 from annotator.models import Annotation, Project
 from tests.annotator.exporting.test_preferences import preferred
 from tests.builders import make_task, rate

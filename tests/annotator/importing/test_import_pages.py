@@ -13,10 +13,10 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from annotator.background import heartbeats
-from annotator.background.heartbeats import QueueHealth
 from annotator.importing import jobs, kept_mappings, withdrawal
 from annotator.importing.mappings import guessed, read_mapping
+from annotator.infrastructure.background import heartbeats
+from annotator.infrastructure.background.heartbeats import QueueHealth
 from annotator.models import Import, ImportJob, ImportMapping, Project, Role, Task, User
 from annotator.views import data_import
 from tests.builders import (

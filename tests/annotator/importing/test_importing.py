@@ -13,8 +13,8 @@ from django.core import serializers
 from django.db import connection
 
 from annotator.importing import ImportResult, UnreadableFile, import_rows, storing
+from annotator.infrastructure.storage import disk_space
 from annotator.models import Annotation, Assignment, AuditEntry, Label, Project, Rating, Task, User
-from annotator.storage import disk_space
 from tests.builders import (
     NOW,
     imported,

@@ -13,19 +13,19 @@ from django.conf import LazySettings, settings
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
-from annotator.background import heartbeats, messages, redis_client
-from annotator.background.heartbeats import QueueHealth
-from annotator.background.jobs import ATTEMPTS
-from annotator.db.clock import database_now
 from annotator.importing import batches, import_rows, jobs, samples, withdrawal
 from annotator.importing.jobs import uploads, work
 from annotator.importing.mapped_rows import MissingColumn
 from annotator.importing.mappings import mapping_of_text, read_mapping
+from annotator.infrastructure.background import heartbeats, messages, redis_client
+from annotator.infrastructure.background.heartbeats import QueueHealth
+from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.jobs import ATTEMPTS
+from annotator.infrastructure.stopping import stopping
+from annotator.infrastructure.storage import artifacts, disk_space
+from annotator.infrastructure.storage.disk_space import DiskNearlyFull
 from annotator.models import AuditEntry, Import, ImportJob, Project, Rubric, Task, User
 from annotator.projects import archive
-from annotator.stopping import stopping
-from annotator.storage import artifacts, disk_space
-from annotator.storage.disk_space import DiskNearlyFull
 from tests.builders import ATTRIBUTES, NOW, json_lines, label_row, make_member, make_project, make_user, task_row
 from tests.celery_workers import wait_for, worker
 from tests.refusals import refusal

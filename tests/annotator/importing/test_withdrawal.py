@@ -8,8 +8,8 @@ from django.core.management import CommandError, call_command
 from annotator import annotation, assignment
 from annotator.gold import qualification
 from annotator.importing import TakenBack, batches, import_rows, take_back, withdrawal, withdrawal_preview
+from annotator.infrastructure.storage import disk_space
 from annotator.models import AuditEntry, Import, Label, Project, QualificationRun, Tally, Task
-from annotator.storage import disk_space
 from tests.builders import (
     ATTRIBUTES,
     NOW,

@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from pytest_django import DjangoDbBlocker
 
-from annotator import audit
+from annotator.infrastructure import audit
 from annotator.models import Annotation, AuditEntry, Consensus, Label, Membership, Project, Task, User, Webhook
 from rewards.models import TrainingRun
 from rewards.reasons import in_words

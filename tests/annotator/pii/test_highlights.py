@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from annotator.infrastructure.web.markdown import render_markdown
 from annotator.models import PiiSpan, Project
 from annotator.pii.highlights import MOST, Mark, marked, marks_of
 from annotator.pii.scans import scan
-from annotator.web.markdown import render_markdown
 from tests.annotator.pii.test_scans import finds_first_letters
 from tests.builders import NOW, make_task, make_user
 

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import connection
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
-from annotator.background import pacing
+from annotator.infrastructure.background import pacing
 from annotator.launch import demo
 from annotator.models import PiiSpan, Project, Task
 from annotator.pii import scans

@@ -9,7 +9,7 @@ import pytest
 from django.core import mail
 from django.test import Client
 
-from annotator.db.clock import database_now
+from annotator.infrastructure.db.clock import database_now
 from annotator.models import (
     Exclusion,
     Guideline,

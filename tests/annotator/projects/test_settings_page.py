@@ -12,7 +12,7 @@ from annotator import assignment
 from annotator.api.projects import AnnotatorsProjectSerializer, ProjectSerializer, ReviewersProjectSerializer
 from annotator.forms.new_project import ASKED, NewProjectForm
 from annotator.forms.project_settings import ProjectSettingsForm
-from annotator.limits import MOST_ANNOTATORS
+from annotator.infrastructure.limits import MOST_ANNOTATORS
 from annotator.models import AuditEntry, Project, Role, Rubric, Task, User
 from annotator.projects import project_settings
 from annotator.projects.preset_rubrics import AttributeText, RubricText

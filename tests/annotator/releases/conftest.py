@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from annotator.background import heartbeats
-from annotator.db.clock import database_now
 from annotator.exporting import formats, parquet_process
 from annotator.exporting.columns import Row, Type
+from annotator.infrastructure.background import heartbeats
+from annotator.infrastructure.db.clock import database_now
 from annotator.models import Project, Release, Task
 from annotator.releases import jobs
 from annotator.releases.particulars import Particulars

@@ -11,7 +11,7 @@ import yaml
 
 from annotator.agreement.pair_counts import Selection
 from annotator.agreement.reports import report
-from annotator.db.clock import database_now
+from annotator.infrastructure.db.clock import database_now
 from annotator.models import Project, Release, Task
 from annotator.models import project as project_module
 from annotator.models.splits import is_held_out

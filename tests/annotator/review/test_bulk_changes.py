@@ -12,10 +12,10 @@ from rest_framework.test import APIClient
 
 from annotator import annotation
 from annotator.annotation import decide_quarantine
-from annotator.background import heartbeats
+from annotator.infrastructure.background import heartbeats
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import Assignment, AuditEntry, BulkChange, ChangedTask, Label, Project, Report, Task, User
 from annotator.projects.archive import archive
-from annotator.refusals import Refusal
 from annotator.review import bulk_changes
 from annotator.review.bulk_changes import bulk_change_preview, change_many, finish, finish_all, undo
 from tests.builders import NOW, claimed, make_gold, make_project, make_task, rate, submission

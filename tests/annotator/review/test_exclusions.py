@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
 from annotator import annotation, assignment
-from annotator.background import heartbeats
+from annotator.infrastructure.background import heartbeats
 from annotator.models import (
     Adjudication,
     Annotation,
@@ -184,7 +184,7 @@ def few_at_the_door(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     heartbeats.beat("test", ["light"])
     monkeypatch.setattr("annotator.review.exclusions.SYNC_LIMIT", 1)
     monkeypatch.setattr("annotator.review.exclusions.AT_ONCE", 2)
-    monkeypatch.setattr("annotator.background.messages.app.send_task", lambda *task: sent.append(task))
+    monkeypatch.setattr("annotator.infrastructure.background.messages.app.send_task", lambda *task: sent.append(task))
     yield sent
     heartbeats.forget("test")
 

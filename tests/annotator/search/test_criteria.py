@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 
 from annotator import annotation
-from annotator.db.statements import Statement
+from annotator.infrastructure.db.statements import Statement
 from annotator.models import Import, Project, Response, Task
 from annotator.review import adjudicate
 from annotator.search import criteria

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from annotator.limits import LONGEST_CUT_TEXT, MOST_SEGMENTS
+from annotator.infrastructure.limits import LONGEST_CUT_TEXT, MOST_SEGMENTS
 from annotator.segmenting import Range, Unit, cut, is_partition
 from annotator.segmenting.cutting import WINDOW, _starts_in
 from tests.annotator.segmenting.texts_cut_by_hand import (

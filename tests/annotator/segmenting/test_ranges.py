@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotator.limits import LONGEST_CUT_TEXT, MOST_SEGMENTS
+from annotator.infrastructure.limits import LONGEST_CUT_TEXT, MOST_SEGMENTS
 from annotator.segmenting import (
     NotAPartition,
     Range,

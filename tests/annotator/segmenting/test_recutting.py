@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotator.limits import MOST_SEGMENTS
+from annotator.infrastructure.limits import MOST_SEGMENTS
 from annotator.segmenting import CannotRecut, Range, carried, finest_common_cut, is_partition, joined, split
 from tests.annotator.segmenting.cuts import cuts
 from tests.refusals import refusal

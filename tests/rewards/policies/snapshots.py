@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from annotator.infrastructure.storage import artifacts
 from annotator.models import Project
-from annotator.storage import artifacts
 from rewards.models import Policy, RewardModel, RunKind, RunState, Snapshot, TrainingRun
 from rewards.reasons import coded
 from tests.rewards.scored import make_model

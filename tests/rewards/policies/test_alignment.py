@@ -15,8 +15,8 @@ import pytest
 from django.conf import LazySettings
 from django.utils import timezone
 
-from annotator.background import heartbeats
-from annotator.background.heartbeats import QueueHealth
+from annotator.infrastructure.background import heartbeats
+from annotator.infrastructure.background.heartbeats import QueueHealth
 from annotator.models import Project
 from rewards import erasure, owned_runs, runs, tasks, trainer_process
 from rewards.learning.aligning.align import align

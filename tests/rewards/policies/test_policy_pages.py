@@ -6,8 +6,8 @@ import pytest
 from django.conf import LazySettings
 from django.test import Client
 
-from annotator.background import heartbeats
-from annotator.background.heartbeats import QueueHealth
+from annotator.infrastructure.background import heartbeats
+from annotator.infrastructure.background.heartbeats import QueueHealth
 from annotator.models import Project
 from rewards.models import Policy, RunKind, RunState, TrainingRun
 from rewards.policies import policy_report

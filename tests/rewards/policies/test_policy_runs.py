@@ -8,12 +8,12 @@ from django.core.exceptions import ImproperlyConfigured
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from annotator.background import heartbeats
-from annotator.background.heartbeats import QueueHealth
+from annotator.infrastructure.background import heartbeats
+from annotator.infrastructure.background.heartbeats import QueueHealth
+from annotator.infrastructure.storage.disk_space import DiskNearlyFull
+from annotator.infrastructure.storage.hidden_paths import without_places
 from annotator.launch import environment
 from annotator.models import Project
-from annotator.storage.disk_space import DiskNearlyFull
-from annotator.storage.hidden_paths import without_places
 from rewards import runs
 from rewards.models import Policy, RunKind, RunState, Snapshot, TrainingRun
 from rewards.policies import policy_runs, policy_settings

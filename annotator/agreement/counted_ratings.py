@@ -10,11 +10,11 @@ import numpy as np
 from django.db import connection
 from numpy.typing import NDArray
 
-from annotator.agreement.pair_counts import Columns, Flag, Records, Samples
 from annotator.infrastructure.db.statements import array
 from annotator.models import NEITHER_VALID, TIE
 from annotator.models.in_force import KEPT_IN_FORCE
 from annotator.segmenting import Range, carried, finest_common_cut, ranges
+from annotator.statistics.pair_counts import Columns, Flag, Records, Samples
 
 # OFFSET 0 keeps the subquery whole, so that it runs once per task and through the indexes: for some hundreds of tasks
 # the planner would otherwise read whole tables. The send functions write big-endian numbers, in the order of _FIELDS.

@@ -9,11 +9,12 @@ import numpy as np
 from django.db.models import Q
 from django.utils.translation import gettext as _
 
-from annotator.agreement import measures, totals
-from annotator.agreement.measures import Floats, Meetings, Tables, known
-from annotator.agreement.pair_counts import CELLS, SELECTIONS, Columns, Kind, Selection, tallied_by_task
+from annotator.agreement import totals
 from annotator.models import AgreementTotal, Project, User
 from annotator.projects.pseudonyms import Naming
+from annotator.statistics import measures
+from annotator.statistics.measures import Floats, Meetings, Tables, known
+from annotator.statistics.pair_counts import CELLS, SELECTIONS, Columns, Kind, Selection, tallied_by_task
 
 FEW = 1_000
 """The most tasks that the bootstrap draws one by one."""

@@ -14,11 +14,11 @@ import numpy as np
 from django.db import connection, transaction
 
 from annotator.agreement import counted_ratings
-from annotator.agreement.pair_counts import SHARED, Columns, Counts, Ints, Kind, Records, added, none, tallied
 from annotator.infrastructure.background import failures, pacing
 from annotator.infrastructure.db import locks
 from annotator.infrastructure.db.statements import array
 from annotator.models import AgreementState, AgreementTotal, Attribute, CountedTask, Project, StaleAgreement
+from annotator.statistics.pair_counts import SHARED, Columns, Counts, Ints, Kind, Records, added, none, tallied
 
 BATCH = 5_000
 AT_ONCE = 250

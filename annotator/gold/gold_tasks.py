@@ -7,9 +7,9 @@ from typing import Any
 
 from django.db import transaction
 
-from annotator.agreement.measures import AgainstExperts, against_experts
 from annotator.infrastructure import audit
 from annotator.models import Annotation, Assignment, Gold, Membership, PauseReason, Project, Rating, Role, Task, User
+from annotator.statistics.measures import AgainstExperts, against_experts
 
 
 def is_due(project: Project) -> bool:

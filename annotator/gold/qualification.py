@@ -8,13 +8,13 @@ from django.db import transaction
 from django.db.models import JSONField, Value
 from django.utils.translation import gettext as _
 
-from annotator.agreement.measures import AgainstExperts, against_experts
 from annotator.annotation.drafts import check_draft
 from annotator.assignment import Entitlement
 from annotator.gold.gold_tasks import EXPERTS, beside_experts
 from annotator.infrastructure import audit
 from annotator.infrastructure.refusals import Refusal
 from annotator.models import Membership, QualificationAnswer, QualificationRun, Task
+from annotator.statistics.measures import AgainstExperts, against_experts
 
 Kind = QualificationRun.Kind
 

@@ -10,10 +10,10 @@ from statistics import median
 
 from django.db import connection
 
-from annotator.agreement.measures import kappa_of_means
 from annotator.infrastructure.db.statements import array
 from annotator.models import Annotation, Project, User
 from annotator.quality import person_work
+from annotator.statistics.measures import kappa_of_means
 
 FEWEST_SHARED = 10
 """Responses that must be shared with others before an agreement is shown: fewer would reveal the others' scores."""

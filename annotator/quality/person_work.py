@@ -8,9 +8,9 @@ import numpy as np
 from django.db import connection
 from numpy.typing import NDArray
 
-from annotator.agreement.measures import FEWEST_TASKS, NO_VARIANCE, draws, ends_of, known
 from annotator.infrastructure.db.statements import array
 from annotator.models import Assignment, Project, User
+from annotator.statistics.measures import FEWEST_TASKS, NO_VARIANCE, draws, ends_of, known
 
 DAYS, WEEKS = 28, 26
 COUNTED = 5_000

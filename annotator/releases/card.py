@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
-from annotator.agreement.pair_counts import Selection
 from annotator.agreement.reports import Agreement, Report
 from annotator.consensus.rules import Rules
 from annotator.infrastructure.web.markdown_tables import line, table
@@ -19,6 +18,7 @@ from annotator.projects import helpsteer2
 from annotator.releases.checks import CHECKS
 from annotator.releases.particulars import OTHER, UNKNOWN
 from annotator.releases.rows import CONFIGURATIONS, SPLITS
+from annotator.statistics.pair_counts import Selection
 
 FEWEST = 3
 """Responses from which on a correlation says anything."""

@@ -11,7 +11,6 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from annotator.agreement import counted_ratings
-from annotator.agreement.pair_counts import Columns, Flag
 from annotator.consensus.rankings import pairs_of
 from annotator.exporting.filters import EVERYTHING, Filters
 from annotator.exporting.layouts import LAYOUTS
@@ -20,6 +19,7 @@ from annotator.models.in_force import compared_alone
 from annotator.models.splits import HELD_OUT, is_held_out
 from annotator.reading.blindness import tasks_held_by
 from annotator.search.listing import listed
+from annotator.statistics.pair_counts import Columns, Flag
 from rewards.new_labels import material
 from rewards.rated_models import rated_models
 from rewards.snapshots import has_answers, lines

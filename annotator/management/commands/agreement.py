@@ -7,11 +7,11 @@ from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
 
-from annotator.agreement.pair_counts import Selection
 from annotator.agreement.reports import Agreement, Report, as_json, report
 from annotator.agreement.totals import rebuild, refresh
 from annotator.infrastructure.db.clock import database_now
 from annotator.management.projects import ProjectCommand, named_project
+from annotator.statistics.pair_counts import Selection
 
 
 class Command(ProjectCommand):

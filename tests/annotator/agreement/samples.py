@@ -7,9 +7,9 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from annotator.agreement.measures import Tables
-from annotator.agreement.pair_counts import Columns, Counts, Flag, Kind, Records, tallied
 from annotator.models import Project
+from annotator.statistics.measures import Tables
+from annotator.statistics.pair_counts import Columns, Counts, Flag, Kind, Records, tallied
 from tests.builders import imported, ratings_row
 
 Samples = Sequence[Sequence[int]]

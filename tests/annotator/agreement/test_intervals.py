@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from annotator.agreement import measures
-from annotator.agreement.pair_counts import Kind, tallied, tallied_by_task
+from annotator.statistics import measures
+from annotator.statistics.pair_counts import Kind, tallied, tallied_by_task
 from tests.annotator.agreement.samples import COLUMNS, HELPFULNESS, Samples, by_definition, records_of
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotator.agreement import measures
-from annotator.agreement.measures import Meetings
-from annotator.agreement.pair_counts import Kind
+from annotator.statistics import measures
+from annotator.statistics.measures import Meetings
+from annotator.statistics.pair_counts import Kind
 from tests.annotator.agreement.samples import (
     COLUMNS,
     HELPFULNESS,

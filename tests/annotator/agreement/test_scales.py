@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from annotator.agreement.pair_counts import Selection
 from annotator.agreement.reports import Report, report
 from annotator.agreement.totals import refresh
 from annotator.models import Consensus, Project, Rating, Task, User
@@ -25,6 +24,7 @@ from annotator.projects.preset_rubrics import AttributeText, RubricText
 from annotator.quality import own_work
 from annotator.quality.own_work import PeerAgreement
 from annotator.quality.person_work import latest_assignments
+from annotator.statistics.pair_counts import Selection
 from tests.builders import NOW, imported
 
 LEVELS = {"tone": 3, "depth": 5, "trust": 7}

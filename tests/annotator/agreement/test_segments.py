@@ -6,9 +6,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from annotator.agreement.pair_counts import Selection
 from annotator.agreement.reports import report
 from annotator.models import Attribute, Project, Rating, Rubric, User
+from annotator.statistics.pair_counts import Selection
 from tests.annotator.segmented import ASPECTS, make_segmented_project, make_segmented_task, rate_segments
 from tests.builders import NOW, make_member, make_user
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from annotator.agreement.measures import against_experts, paired_kappa
+from annotator.statistics.measures import against_experts, paired_kappa
 
 
 def test_paired_kappa_is_scikit_learns() -> None:

@@ -9,7 +9,6 @@ import pytest
 from django.core.management import call_command
 from rest_framework.test import APIClient
 
-from annotator.agreement.pair_counts import Selection
 from annotator.agreement.reports import report
 from annotator.exporting.filters import Filters
 from annotator.exporting.layouts import LAYOUTS
@@ -20,6 +19,7 @@ from annotator.projects import rubrics
 from annotator.projects.preset_rubrics import RubricText
 from annotator.releases.folder import write
 from annotator.review import adjudicate
+from annotator.statistics.pair_counts import Selection
 from tests.annotator.exporting.test_rows import exported, rows
 from tests.annotator.projects.test_rubrics import attribute, rate_by
 from tests.builders import NOW, imported, label_row, make_task, ratings_row

@@ -2,9 +2,9 @@
 
 import pytest
 
-from annotator.agreement.measures import paired_kappa
 from annotator.models import Project
 from annotator.quality import person_work
+from annotator.statistics.measures import paired_kappa
 from tests.builders import make_task, rate
 from tests.conftest import Cast
 

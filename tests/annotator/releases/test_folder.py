@@ -9,13 +9,13 @@ import pyarrow.parquet
 import pytest
 import yaml
 
-from annotator.agreement.pair_counts import Selection
 from annotator.agreement.reports import report
 from annotator.infrastructure.db.clock import database_now
 from annotator.models import Project, Release, Task
 from annotator.models import project as project_module
 from annotator.models.splits import is_held_out
 from annotator.releases import folder, jobs
+from annotator.statistics.pair_counts import Selection
 from tests.annotator.releases.conftest import Made, elsewhere
 from tests.builders import ATTRIBUTES, NOW, imported, label_row, make_task, pseudonym
 from tests.conftest import Cast

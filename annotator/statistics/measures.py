@@ -10,7 +10,7 @@ from statistics import fmean, pvariance
 import numpy as np
 from numpy.typing import NDArray
 
-from annotator.agreement.pair_counts import CELLS, SELECTIONS, SHARED, Columns, Counts, Ints, Keys
+from annotator.statistics.pair_counts import CELLS, SELECTIONS, SHARED, Columns, Counts, Ints, Keys
 
 Floats = NDArray[np.float64]
 STEPS = np.arange(CELLS, dtype=np.float64)

@@ -1,0 +1,1 @@
+"""Measures of agreement and their intervals: pure functions of arrays."""

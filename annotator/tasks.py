@@ -19,9 +19,9 @@ from annotator.models import Import, Project
 from annotator.pii import scans
 from annotator.projects import deletion, figures
 from annotator.quality import assessment
+from annotator.reading.search import words
 from annotator.releases import jobs as release_jobs
 from annotator.review import bulk_changes, exclusions
-from annotator.search import words
 
 
 @shared_task

@@ -392,7 +392,7 @@ def count(project: "Project") -> None:
 
     from annotator.agreement import totals
     from annotator.quality import assessment
-    from annotator.search import words
+    from annotator.reading.search import words
 
     totals.rebuild(project, now=timezone.now())
     assessment.assess(project, now=timezone.now())

@@ -1,4 +1,4 @@
-"""Fetches and authorises rows of the machine half in one step, as annotator/access.py does for the other half.
+"""Fetches and authorises rows of the machine half in one step, as annotator/reading/access.py does for the other half.
 
 A stranger gets 404, so that nobody learns which ids exist; a member without the right gets 403.
 """
@@ -9,8 +9,8 @@ from typing import TypeVar
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 
-from annotator.access import managed_project, reviewed_project
 from annotator.models import Project, User
+from annotator.reading.access import managed_project, reviewed_project
 from rewards.models import Evaluation, EvaluationJob, Policy, RewardModel, Snapshot, SnapshotJob, TrainingRun
 
 Row = TypeVar("Row", Snapshot, SnapshotJob, TrainingRun, RewardModel, Policy)

@@ -6,7 +6,7 @@ from django.db.models.functions import Coalesce
 
 from annotator.infrastructure.db.retries import in_transaction
 from annotator.models import Project, Task
-from annotator.search.criteria import Difference, GivenReward, only
+from annotator.reading.search.criteria import Difference, GivenReward, only
 from rewards.models import RewardModel, Score
 
 FEW = 15_000

@@ -13,8 +13,8 @@ from annotator.annotation import ResponseRating, Submission, Submitted
 from annotator.importing import ImportResult, import_rows
 from annotator.infrastructure.db.statements import Columns, Statement
 from annotator.models import Assignment, Membership, Project, Role, Rubric, Task, User
-from annotator.projects import pseudonyms
 from annotator.projects.preset_rubrics import add_rubrics
+from annotator.reading import pseudonyms
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 ATTRIBUTES = ("helpfulness", "correctness", "coherence", "complexity", "verbosity")

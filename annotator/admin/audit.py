@@ -14,10 +14,10 @@ from django.utils.translation import gettext_lazy as _
 from unfold.contrib.filters.admin import FieldTextFilter, RangeDateFilter
 from unfold.utils import parse_date_str
 
-from annotator.access import user_of
 from annotator.admin.scoping import ReadOnly
 from annotator.infrastructure.audit import JSON
 from annotator.models import AuditEntry, Exclusion, Project, Pseudonym, Verdict
+from annotator.reading.access import user_of
 
 NO_PROJECT = "-"
 DECISIONS = "decisions"

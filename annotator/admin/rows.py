@@ -8,7 +8,6 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
-from annotator.access import user_of
 from annotator.admin.scoping import FoundByTask, ManagedOnly, OfManagedProjects, tasks_named
 from annotator.infrastructure.db.clock import database_now
 from annotator.models import (
@@ -24,6 +23,7 @@ from annotator.models import (
     Webhook,
 )
 from annotator.projects import figures
+from annotator.reading.access import user_of
 from annotator.reading.blindness import tasks_held_by
 
 

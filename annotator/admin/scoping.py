@@ -19,10 +19,10 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 
-from annotator.access import user_of
 from annotator.forms.seen import SeenFieldsForm
 from annotator.infrastructure import audit
 from annotator.models import Project, Task
+from annotator.reading.access import user_of
 
 
 class Titled(ModelAdmin):

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from annotator.agreement import totals
 from annotator.models import AgreementTotal, Project, User
-from annotator.projects.pseudonyms import Naming
+from annotator.reading.pseudonyms import Naming
 from annotator.statistics import measures
 from annotator.statistics.measures import Floats, Meetings, Tables, known
 from annotator.statistics.pair_counts import CELLS, SELECTIONS, Columns, Kind, Selection, tallied_by_task

@@ -18,7 +18,7 @@ from annotator.infrastructure.limits import (
 from annotator.infrastructure.refusals import Refusal
 from annotator.models import FEWEST_RANKED, LONGEST_ACTIVE_SECONDS, PREFERENCES, TIE, Attribute, Project
 from annotator.models.public_ids import response_number
-from annotator.projects import languages
+from annotator.reading import languages
 from annotator.segmenting import Range
 
 Errors = dict[str, list[str]]

@@ -13,13 +13,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator import access
 from annotator.accounts import tokens
 from annotator.api.fields import KnownFields, WholeNumberField, validated
 from annotator.api.members import OwnMembershipSerializer
 from annotator.api.model_serializers import ModelSerializer
 from annotator.models import Membership, Scope, User
 from annotator.models import Token as StoredToken
+from annotator.reading import access
 
 LONGEST_NAME = 80
 

@@ -8,11 +8,11 @@ from rest_framework.exceptions import NotFound
 from rest_framework.pagination import Cursor, CursorPagination
 from rest_framework.request import Request
 
-from annotator import access
 from annotator.api.filters import MomentFilter
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.pagination import CursorPages
 from annotator.models import AuditEntry
+from annotator.reading import access
 
 
 class AuditEntrySerializer(ModelSerializer[AuditEntry]):

@@ -11,7 +11,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator import access
 from annotator.api.fields import KnownFields, validated
 from annotator.api.model_serializers import ModelSerializer
 from annotator.forms.data import TasksForm
@@ -19,9 +18,10 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.web.query_parameters import flag
 from annotator.models import BulkChange
 from annotator.models.public_ids import LARGEST
+from annotator.reading import access
+from annotator.reading.search import criteria
+from annotator.reading.search.criteria import MOST_TASKS
 from annotator.review import bulk_changes as stage
-from annotator.search import criteria
-from annotator.search.criteria import MOST_TASKS
 
 
 class BulkChangeSerializer(ModelSerializer[BulkChange]):

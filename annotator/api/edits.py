@@ -8,13 +8,13 @@ from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from annotator import access
 from annotator.api.fields import KnownFields, validated
 from annotator.api.filters import EditFilter
 from annotator.api.model_serializers import ModelSerializer
 from annotator.infrastructure.db.clock import database_now
 from annotator.models import Rating
 from annotator.models.public_ids import LARGEST
+from annotator.reading import access
 from annotator.review import edits as stage
 
 

@@ -10,14 +10,14 @@ from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from annotator import access
 from annotator.api.fields import KnownFields, validated
 from annotator.api.filters import ExclusionFilter
 from annotator.api.model_serializers import ModelSerializer
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.web.query_parameters import flag
 from annotator.models import Exclusion, Project, User
-from annotator.projects.pseudonyms import Pseudonyms
+from annotator.reading import access
+from annotator.reading.pseudonyms import Pseudonyms
 from annotator.review import exclude, exclusion_preview, readmission_preview, readmit
 from annotator.review.exclusions import counting, person_named
 

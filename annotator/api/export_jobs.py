@@ -14,7 +14,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator import access
 from annotator.api.fields import validated
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.request_ids import RequestIdField, earlier_or_new
@@ -27,6 +26,7 @@ from annotator.exporting.jobs import downloaded
 from annotator.exporting.layouts import LAYOUTS
 from annotator.infrastructure.db.clock import database_now
 from annotator.models import ExportJob
+from annotator.reading import access
 
 
 class ExportJobSerializer(ModelSerializer[ExportJob]):

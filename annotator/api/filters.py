@@ -12,7 +12,6 @@ from django_filters import rest_framework as filters  # type: ignore[import-unty
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from annotator import access
 from annotator.infrastructure.db.clock import database_now
 from annotator.models import (
     Annotation,
@@ -30,6 +29,7 @@ from annotator.models import (
 from annotator.projects import invitations
 from annotator.quality.findings import FLAG_COUNT
 from annotator.quality.flags import Kind
+from annotator.reading import access
 
 M = TypeVar("M", bound=Model)
 PAGES = ("cursor", "page_size")

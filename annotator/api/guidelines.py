@@ -6,11 +6,11 @@ from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from annotator import access
 from annotator.api.fields import KnownFields, WholeNumberField, validated
 from annotator.api.model_serializers import ModelSerializer
 from annotator.models import Guideline
 from annotator.projects.guidelines import LONGEST_GUIDELINES, publish
+from annotator.reading import access
 
 
 class GuidelineSerializer(ModelSerializer[Guideline]):

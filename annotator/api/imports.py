@@ -15,7 +15,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator import access
 from annotator.api.fields import validated
 from annotator.api.filters import ImportFilter, ImportJobFilter
 from annotator.api.model_serializers import ModelSerializer
@@ -37,6 +36,7 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.web import lane_shares, query_parameters
 from annotator.infrastructure.web.query_parameters import flag
 from annotator.models import Import, ImportJob, ImportJobError, ImportMapping, Project
+from annotator.reading import access
 
 FORMATS = ("json", "csv")
 

@@ -11,7 +11,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator import access
 from annotator.accounts import logins
 from annotator.api.fields import KnownFields, WholeNumberField, validated
 from annotator.api.filters import InvitationFilter
@@ -23,6 +22,7 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.models import Invitation, Membership, Role, User
 from annotator.projects import invitation_mails, invitations
 from annotator.projects.invitations import DAYS, LONGEST_NAME, InvitationInput
+from annotator.reading import access
 
 
 class InvitationSerializer(ModelSerializer[Invitation]):

@@ -15,13 +15,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator import access
 from annotator.api.fields import LARGEST, KnownFields, WholeNumberField, validated
 from annotator.api.filters import MemberFilter
 from annotator.api.model_serializers import ModelSerializer
 from annotator.infrastructure.db.clock import database_now
 from annotator.models import Membership, Project, Role
 from annotator.projects import member_actions, members, password_links
+from annotator.reading import access
 
 
 class MemberSerializer(KnownFields, ModelSerializer[Membership]):

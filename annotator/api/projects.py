@@ -18,7 +18,6 @@ from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from annotator import access
 from annotator.api.fields import KnownFields, NumberField, SettingsField, validated
 from annotator.api.filters import SinceFilter
 from annotator.api.model_serializers import ModelSerializer
@@ -33,6 +32,7 @@ from annotator.models.project import ProjectQuerySet
 from annotator.projects import archive, deletion, figures, project_settings, settings
 from annotator.projects.preset_rubrics import RubricText
 from annotator.projects.settings_check import never_met
+from annotator.reading import access
 
 ABOUT = ["guidelines_version", "created_at", "archived_at", "own"]
 """What everybody sees of a project besides its settings."""

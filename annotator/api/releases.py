@@ -13,7 +13,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator import access
 from annotator.api.fields import WholeNumberField, validated
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.request_ids import RequestIdField, earlier_or_new
@@ -21,6 +20,7 @@ from annotator.api.transfer import WhateverIsAccepted
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.web.tar_archives import TAR
 from annotator.models import Release
+from annotator.reading import access
 from annotator.releases import jobs
 from annotator.releases.jobs import sent_archive, sent_file
 from annotator.releases.particulars import LICENSES, LONGEST_TEXT, LONGEST_TITLE, UNKNOWN, Particulars

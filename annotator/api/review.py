@@ -12,7 +12,6 @@ from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
-from annotator import access
 from annotator.api.fields import KnownFields, RankingField, ResponseIdField, ScoreField, WholeNumberField, validated
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.pagination import CursorPages
@@ -23,10 +22,11 @@ from annotator.infrastructure.limits import LONGEST_NOTE
 from annotator.models import Adjudication, Task, Verdict
 from annotator.models import Response as TaskResponse
 from annotator.models.public_ids import response_number
+from annotator.reading import access
+from annotator.reading.search.listing import with_beginnings
 from annotator.review import adjudicate, judge, withdraw
 from annotator.review.queue import QueueKey, queue_from, waiting
 from annotator.review.rating_sheets import Rater, reviewed
-from annotator.search.listing import with_beginnings
 from annotator.segmenting import ranges
 
 # The queue -------------------------------------------------------------------------------------------------

@@ -11,12 +11,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator import access
 from annotator.api.fields import KnownFields, NumberField, WholeNumberField, validated
 from annotator.infrastructure.web.query_parameters import flag
 from annotator.models import Attribute, Rubric
 from annotator.projects import rubrics
 from annotator.projects.preset_rubrics import AttributeText, RubricText
+from annotator.reading import access
 
 
 class AttributeTextSerializer(KnownFields):

@@ -20,7 +20,7 @@ from annotator.api.segment_fields import CommentsField, CutField, SegmentsField
 from annotator.infrastructure.limits import LONGEST_EDIT, LONGEST_JUSTIFICATION, LONGEST_NOTE
 from annotator.models import LONGEST_ACTIVE_SECONDS, SkipReason, UnsafeCategory
 from annotator.models.rubric import LONGEST_DOMAIN
-from annotator.projects.languages import LONGEST as LONGEST_LANGUAGE
+from annotator.reading.languages import LONGEST as LONGEST_LANGUAGE
 
 MOST_CHECKS = 100
 

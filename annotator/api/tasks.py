@@ -13,16 +13,16 @@ from rest_framework import generics, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from annotator import access
 from annotator.api.fields import RankingField
 from annotator.api.filters import AnnotationFilter
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.serializers import MessageSerializer, RatingOutSerializer, shown_rating
 from annotator.forms.data import TasksForm
 from annotator.models import Annotation, Task
-from annotator.projects.pseudonyms import name_of
+from annotator.reading import access
 from annotator.reading.blindness import tasks_held_by
-from annotator.search.criteria import matching, searching
+from annotator.reading.pseudonyms import name_of
+from annotator.reading.search.criteria import matching, searching
 
 
 class TaskResponseSerializer(serializers.Serializer[Any]):

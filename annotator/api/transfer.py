@@ -16,7 +16,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator import access
 from annotator.exporting.filters import PARAMETERS, fields_from, filters_from
 from annotator.exporting.formats import FORMATS, content_type, file_name
 from annotator.exporting.layouts import LAYOUTS
@@ -30,6 +29,7 @@ from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.web import lane_shares
 from annotator.infrastructure.web.query_parameters import flag, text
 from annotator.models import Project
+from annotator.reading import access
 
 LONGEST_MAPPING = 20_000
 

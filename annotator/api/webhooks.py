@@ -10,13 +10,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator import access
 from annotator.api.fields import KnownFields, validated
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.pagination import CursorPages
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.webhooks.events import EVENTS
 from annotator.models import LONGEST_URL, Webhook, WebhookDelivery
+from annotator.reading import access
 from annotator.webhooks import endpoints
 from annotator.webhooks.endpoints import WebhookInput
 

@@ -17,7 +17,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator import access, annotation, assignment
+from annotator import annotation, assignment
 from annotator.annotation import Submitted, asks_for_ranking
 from annotator.annotation.cuts import cuts_of
 from annotator.api.fields import RankingField, validated
@@ -36,6 +36,7 @@ from annotator.models import Assignment, Attribute, Project, Rubric, Task
 from annotator.models import Response as TaskResponse
 from annotator.models.public_ids import response_number
 from annotator.models.rubric import RUBRIC_SECONDS
+from annotator.reading import access
 
 ASKED = ["preference", "ranking", "confidence", "safe", "feedback", "edit", "domain", "language", "segments"]
 """What a project may ask of an annotator besides the scores."""

@@ -13,7 +13,7 @@ from annotator.infrastructure.background import failures, messages
 from annotator.infrastructure.db import locks
 from annotator.infrastructure.db.retries import in_transaction
 from annotator.models import Consensus, Label, Project, RecountWanted, Task
-from annotator.search.criteria import Difference
+from annotator.reading.search.criteria import Difference
 
 AT_ONCE = 200
 Facts = dict[str, Any]

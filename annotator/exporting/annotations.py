@@ -25,7 +25,7 @@ from annotator.exporting.filters import Filters
 from annotator.exporting.selections import in_time, tasks_listed_in
 from annotator.models import Annotation, Project, Rating, Response, Verdict
 from annotator.models.in_force import PAIRS_IN_FORCE
-from annotator.projects.pseudonyms import name_of
+from annotator.reading.pseudonyms import name_of
 
 _OF_ANNOTATION = {
     "preference": INTEGER,

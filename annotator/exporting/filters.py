@@ -11,8 +11,8 @@ from django.utils.timezone import make_aware
 
 from annotator.infrastructure.web.query_parameters import BadParameter, Parameters, choice, number, text
 from annotator.models import Attribute, Label, Project, Task
-from annotator.projects import languages
-from annotator.search.criteria import of_import
+from annotator.reading import languages
+from annotator.reading.search.criteria import of_import
 
 STATES = (Task.State.OPEN, Task.State.COMPLETE)
 """The states of tasks that are exported at all."""

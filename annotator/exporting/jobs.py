@@ -18,7 +18,6 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotator import access
 from annotator.exporting.filters import Filters, filters_from
 from annotator.exporting.formats import content_type, file_name
 from annotator.exporting.previews import preview
@@ -30,7 +29,8 @@ from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.storage import artifacts, disk_space
 from annotator.infrastructure.web.ranged_files import ranged_file
 from annotator.models import ExportJob, Project, User
-from annotator.search.criteria import TooBroad
+from annotator.reading import access
+from annotator.reading.search.criteria import TooBroad
 
 MOST_WITH_FILE = 10
 """The files of a person in a project that may lie on the disk at once."""

@@ -15,7 +15,7 @@ from annotator.exporting.rows import chosen_columns, for_reader, require_allowed
 from annotator.infrastructure.db.statements import Statement
 from annotator.models import Project, User
 from annotator.reading.blindness import tasks_held_by
-from annotator.search.criteria import Criteria, matching, searching
+from annotator.reading.search.criteria import Criteria, matching, searching
 
 SHOWN = 10
 MEASURED = 100

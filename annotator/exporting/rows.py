@@ -14,7 +14,6 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import F, Func, JSONField, OuterRef, QuerySet, Value
 from django.utils.translation import gettext as _
 
-from annotator import access
 from annotator.exporting import labels, preferences
 from annotator.exporting.columns import Row, Type
 from annotator.exporting.copied import Lines, copied, response_name
@@ -24,6 +23,7 @@ from annotator.exporting.layouts import LAYOUTS
 from annotator.infrastructure import audit
 from annotator.infrastructure.refusals import Refusal
 from annotator.models import Project, Response, Task, User
+from annotator.reading import access
 from annotator.reading.blindness import tasks_held_by
 
 

@@ -10,7 +10,7 @@ from annotator.exporting.columns import INTEGER, NUMBER, TEXT, TIME, Type
 from annotator.exporting.copied import Lines, copied, moment, numbers_object, response_name
 from annotator.exporting.filters import Filters
 from annotator.models import Project
-from annotator.search.criteria import champion_scores
+from annotator.reading.search.criteria import champion_scores
 
 
 def score_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Lines:

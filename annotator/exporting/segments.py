@@ -20,7 +20,7 @@ from annotator.exporting.columns import (
 from annotator.exporting.copied import copied, moment, numbers_object, prompt_text, response_name
 from annotator.exporting.filters import Filters
 from annotator.models import Label, Project
-from annotator.projects.pseudonyms import name_of
+from annotator.reading.pseudonyms import name_of
 
 RATING = "rating"
 """The source of a row that one rater made; others are labels, whose source is the label's."""

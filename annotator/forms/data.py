@@ -15,8 +15,8 @@ from annotator.exporting.rows import layouts_for
 from annotator.forms.language_field import language_code
 from annotator.infrastructure.web.query_parameters import as_number
 from annotator.models import Import, Label, Project, Task, User
-from annotator.search.criteria import DROPPED, LABELLED, LONGEST_TEXT, UNLABELLED, Criteria
-from annotator.search.listing import Order
+from annotator.reading.search.criteria import DROPPED, LABELLED, LONGEST_TEXT, UNLABELLED, Criteria
+from annotator.reading.search.listing import Order
 
 IMPORTS_SHOWN = 50
 LAYOUT_TEXTS = {

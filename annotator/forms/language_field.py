@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext as _
 
-from annotator.projects import languages
+from annotator.reading import languages
 
 
 def language_code(written: str) -> str:

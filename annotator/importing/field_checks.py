@@ -16,8 +16,8 @@ from annotator.infrastructure.db.json_values import DEEPEST, NestedTooDeeply, To
 from annotator.infrastructure.db.storable_text import NUL, fault_in
 from annotator.infrastructure.limits import MOST_ANNOTATORS, MOST_RESPONSES, MOST_SEGMENTS
 from annotator.models.annotation import LONGEST_ACTIVE_SECONDS, NEITHER_VALID, PREFERENCES, TIE
-from annotator.projects.languages import CODE as LANGUAGE_CODE
-from annotator.projects.languages import code_of
+from annotator.reading.languages import CODE as LANGUAGE_CODE
+from annotator.reading.languages import code_of
 
 MOST_VALUES = 10_000
 """The most values that the metadata of one row may hold, at all levels together."""

@@ -13,7 +13,7 @@ from annotator.importing.field_checks import metadata_of
 from annotator.importing.rows import Kept, RawRow, Rejected, TaskRow
 from annotator.infrastructure.refusals import Refusal
 from annotator.models import Task
-from annotator.projects.languages import CODE as LANGUAGE_CODE
+from annotator.reading.languages import CODE as LANGUAGE_CODE
 
 MOST_COLUMNS, MOST_TEXTS, MOST_LANGUAGES = 200, 50, 20
 """Columns, texts and unknown languages of which a result speaks."""

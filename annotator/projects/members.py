@@ -18,7 +18,7 @@ from annotator.infrastructure.db import locks
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.stale_edits import Seen, require_as_seen
 from annotator.models import Assignment, Membership, Project, Role, Tally, User, account_names
-from annotator.projects.languages import code_of
+from annotator.reading.languages import code_of
 
 
 class WeakPassword(Refusal):

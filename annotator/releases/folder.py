@@ -45,7 +45,7 @@ from annotator.models import (
     Response,
     Task,
 )
-from annotator.projects.pseudonyms import Pseudonyms
+from annotator.reading.pseudonyms import Pseudonyms
 from annotator.releases.card import Facts, LabelStatistics, card
 from annotator.releases.checks import CHECKS, Checker
 from annotator.releases.rows import CONFIGURATIONS, SPLITS, Configuration, as_of_their_versions, one_moment

@@ -22,7 +22,7 @@ from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.web.numbers import number
 from annotator.models import Assignment, BulkChange, ChangedTask, Gold, Label, Project, Report, Task, User
 from annotator.reading.in_use import require_in_use
-from annotator.search.criteria import MOST_TASKS
+from annotator.reading.search.criteria import MOST_TASKS
 
 AT_ONCE = 200
 SYNC_LIMIT = 1_000

@@ -12,8 +12,8 @@ from annotator.importing import import_rows
 from annotator.infrastructure.db.retries import in_transaction
 from annotator.infrastructure.refusals import Refusal
 from annotator.models import Assignment, Project, Rating, Response, User
-from annotator.projects.pseudonyms import name_of
 from annotator.reading.blindness import tasks_held_by
+from annotator.reading.pseudonyms import name_of
 
 MOST_AT_ONCE = 500
 """Most edits that become tasks while the caller waits."""

@@ -19,7 +19,7 @@ from annotator.infrastructure.db import locks
 from annotator.infrastructure.db.retries import in_transaction
 from annotator.infrastructure.db.storable_text import check_written
 from annotator.models import Assignment, Exclusion, Project, Task, User, Verdict
-from annotator.projects.pseudonyms import pseudonym
+from annotator.reading.pseudonyms import pseudonym
 from annotator.review.admission import admit_and_settle
 
 AT_ONCE = 200

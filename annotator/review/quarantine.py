@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 
 from annotator.models import PiiKind, PiiSpan, Project, Report, Skip, SkipReason, Task, User
 from annotator.reading.blindness import tasks_held_by
-from annotator.search.listing import with_beginnings
+from annotator.reading.search.listing import with_beginnings
 
 PAGE = 25
 

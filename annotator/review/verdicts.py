@@ -15,9 +15,9 @@ from annotator.infrastructure.db.retries import in_transaction
 from annotator.infrastructure.db.storable_text import check_written
 from annotator.infrastructure.refusals import Refusal
 from annotator.models import Assignment, Exclusion, Task, User, Verdict
-from annotator.projects.pseudonyms import pseudonym
 from annotator.reading.assignment_rows import locked
 from annotator.reading.blindness import require_not_rating
+from annotator.reading.pseudonyms import pseudonym
 from annotator.review.admission import admit_and_settle
 from annotator.review.queue import ask_for_review
 

@@ -11,8 +11,8 @@ from django.utils.functional import Promise
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from annotator import access
 from annotator.models import Project
+from annotator.reading import access
 from annotator.views import navigation
 from annotator.views.glossary import TERMS
 

@@ -11,13 +11,13 @@ from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
-from annotator import access
-from annotator.access import user_of
 from annotator.agreement.reports import Agreement, Rater, Report, rater_called, report
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.web.query_parameters import number_in
 from annotator.models import Attribute, Project
-from annotator.projects.pseudonyms import Naming
+from annotator.reading import access
+from annotator.reading.access import user_of
+from annotator.reading.pseudonyms import Naming
 from annotator.statistics.pair_counts import Selection
 from annotator.views import agreement_charts as charts
 

@@ -7,11 +7,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from annotator import access
-from annotator.access import user_of
-from annotator.projects.pseudonyms import Naming
 from annotator.quality import assessment
 from annotator.quality.findings import findings, how_many_flagged, most_flagged_first, unjudged
+from annotator.reading import access
+from annotator.reading.access import user_of
+from annotator.reading.pseudonyms import Naming
 
 PAGE = 50
 LOWEST = 5

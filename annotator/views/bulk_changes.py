@@ -7,8 +7,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from annotator import access
-from annotator.access import user_of
 from annotator.forms.bulk_changes import TICKED, BulkChangeForm
 from annotator.forms.data import TasksForm
 from annotator.infrastructure.db.clock import database_now
@@ -16,9 +14,11 @@ from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.web.acting import show_refusal
 from annotator.infrastructure.web.paging import page_of
 from annotator.models import BulkChange, Project
+from annotator.reading import access
+from annotator.reading.access import user_of
+from annotator.reading.search import criteria
+from annotator.reading.search.criteria import Criteria
 from annotator.review import bulk_changes as stage
-from annotator.search import criteria
-from annotator.search.criteria import Criteria
 
 PAGE = 25
 

@@ -4,15 +4,15 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET
 
-from annotator import access
-from annotator.access import user_of
 from annotator.forms.bulk_changes import BulkChangeForm
 from annotator.forms.data import TasksForm
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.web.query_parameters import number_in
-from annotator.search import words
-from annotator.search.criteria import NothingToFind, matching, searching
-from annotator.search.listing import MOST_COUNTED, Page, excerpt, page
+from annotator.reading import access
+from annotator.reading.access import user_of
+from annotator.reading.search import words
+from annotator.reading.search.criteria import NothingToFind, matching, searching
+from annotator.reading.search.listing import MOST_COUNTED, Page, excerpt, page
 from annotator.views.rating_texts import preference_text
 
 

@@ -12,8 +12,6 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
-from annotator import access
-from annotator.access import user_of
 from annotator.exporting import jobs
 from annotator.exporting.formats import content_type, file_name
 from annotator.exporting.jobs import downloaded
@@ -25,7 +23,9 @@ from annotator.infrastructure.db.statement_timeouts import streamed
 from annotator.infrastructure.web import lane_shares
 from annotator.infrastructure.web.acting import show_refusal
 from annotator.models import ExportJob, Project, User
-from annotator.search.criteria import TooBroad
+from annotator.reading import access
+from annotator.reading.access import user_of
+from annotator.reading.search.criteria import TooBroad
 
 LARGE = 100_000
 """Rows of which a file is better written by the worker: a download that takes minutes may break off."""

@@ -17,8 +17,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from annotator import access
-from annotator.access import user_of
 from annotator.forms.import_mapping import SENT, MappingForm, filled_in
 from annotator.importing import jobs, kept_mappings, samples, take_back, withdrawal_preview
 from annotator.importing.layouts.ratings import NO_RATER, names_nobody
@@ -41,7 +39,9 @@ from annotator.infrastructure.web.body_limits import most_bytes
 from annotator.infrastructure.web.lane_shares import require_share
 from annotator.infrastructure.web.paging import page_of
 from annotator.models import Import, ImportJob, ImportMapping, Project
-from annotator.search.listing import MOST_COUNTED
+from annotator.reading import access
+from annotator.reading.access import user_of
+from annotator.reading.search.listing import MOST_COUNTED
 from annotator.web.middleware import HtmxRequest
 
 PAGE = 20

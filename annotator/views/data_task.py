@@ -12,8 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_POST
 
-from annotator import access, annotation
-from annotator.access import user_of
+from annotator import annotation
 from annotator.annotation.cuts import RecutMeanwhile
 from annotator.forms.segments import review_tables
 from annotator.infrastructure.limits import MOST_RESPONSES
@@ -21,10 +20,12 @@ from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.web.query_parameters import number_in
 from annotator.models import Adjudication, BulkChange, Label, SkipReason, Task, UnsafeCategory, Verdict
 from annotator.models.in_force import preferences_stated
-from annotator.projects.pseudonyms import Naming
+from annotator.reading import access
+from annotator.reading.access import user_of
+from annotator.reading.pseudonyms import Naming
+from annotator.reading.search.criteria import GivenReward, champion_scores
 from annotator.review.rating_sheets import reviewed
 from annotator.review.timelines import Event, timeline
-from annotator.search.criteria import GivenReward, champion_scores
 from annotator.templatetags.scales import level
 from annotator.views.rating_texts import (
     comparison_text,

@@ -7,12 +7,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods
 
-from annotator import access
-from annotator.access import user_of
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.web.acting import show_refusal
 from annotator.infrastructure.web.paging import page_of
 from annotator.infrastructure.web.query_parameters import as_number
+from annotator.reading import access
+from annotator.reading.access import user_of
 from annotator.review import edits as stage
 
 PAGE = 20

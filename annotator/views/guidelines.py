@@ -10,13 +10,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from annotator import access
-from annotator.access import user_of
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.web.query_parameters import number_in
 from annotator.models import Guideline, Project
 from annotator.projects import guidelines
 from annotator.projects.guidelines import LONGEST_GUIDELINES, NewerGuidelines, template_for
+from annotator.reading import access
+from annotator.reading.access import user_of
 
 
 class GuidelinesForm(forms.Form):

@@ -13,8 +13,6 @@ from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from annotator import access
-from annotator.access import user_of
 from annotator.accounts import logins
 from annotator.accounts.passwords import UnknownLink
 from annotator.forms.people import InvitationForm, InvitationListForm, JoinForm, NewPasswordForm
@@ -25,6 +23,8 @@ from annotator.models import Invitation, Project, User
 from annotator.projects import invitation_lists, invitation_mails, members, password_links
 from annotator.projects import invitations as stage
 from annotator.projects.invitation_lists import WrongLines
+from annotator.reading import access
+from annotator.reading.access import user_of
 
 PAGE = 25
 

@@ -13,9 +13,9 @@ from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_GET
 
-from annotator.access import user_of
 from annotator.accounts import logins
 from annotator.forms.login import LoginForm
+from annotator.reading.access import user_of
 
 _KEEPS_ANSWERS = re.compile(r"/assignments/\d+/|/qualification/\d+/|/projects/[^/]+/annotate/")
 

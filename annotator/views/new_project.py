@@ -10,8 +10,6 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
-from annotator import access
-from annotator.access import user_of
 from annotator.forms.new_project import CopyProjectForm, NewProjectForm
 from annotator.models import Project
 from annotator.projects import project_settings
@@ -19,6 +17,8 @@ from annotator.projects.presets import PRESETS, workload
 from annotator.projects.project_settings import copy_project
 from annotator.projects.settings import TRAINER
 from annotator.projects.settings_check import InvalidProject, deciding_in, never_met, scales_of
+from annotator.reading import access
+from annotator.reading.access import user_of
 from annotator.web.middleware import HtmxRequest
 
 

@@ -12,8 +12,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from annotator import access
-from annotator.access import user_of
 from annotator.forms.people import ActionForm, MemberForm, ReasonForm
 from annotator.gold import gold_tasks
 from annotator.infrastructure.db.clock import database_now
@@ -22,7 +20,9 @@ from annotator.infrastructure.web.paging import page_of
 from annotator.infrastructure.web.query_parameters import choice_in
 from annotator.models import Project, Pseudonym, Role, Tally, User
 from annotator.projects import member_actions, members, password_links, people_lists
-from annotator.projects.pseudonyms import Naming
+from annotator.reading import access
+from annotator.reading.access import user_of
+from annotator.reading.pseudonyms import Naming
 from annotator.review import exclude, exclusion_preview, readmission_preview, readmit
 from annotator.review.exclusions import counting, people_of, person_named
 from annotator.views import person_charts

@@ -8,8 +8,6 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from annotator import access
-from annotator.access import user_of
 from annotator.forms.project_settings import DeleteProjectForm, ProjectSettingsForm
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
@@ -18,6 +16,8 @@ from annotator.models import AuditEntry, Project
 from annotator.projects import archive, deletion, project_settings
 from annotator.projects.settings import COMMON, RECOUNTING, TRAINER
 from annotator.projects.settings_check import InvalidProject, never_met
+from annotator.reading import access
+from annotator.reading.access import user_of
 from annotator.views.new_project import show_errors
 from annotator.web.middleware import HtmxRequest
 

@@ -6,8 +6,6 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods
 
-from annotator import access
-from annotator.access import user_of
 from annotator.forms.redaction import RedactForm, unconfirmed
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
@@ -16,10 +14,12 @@ from annotator.infrastructure.web.query_parameters import number_in
 from annotator.models import Project, Task
 from annotator.pii.highlights import Mark
 from annotator.pii.redaction import redact
+from annotator.reading import access
+from annotator.reading.access import user_of
 from annotator.reading.blindness import require_not_rating
+from annotator.reading.search.listing import MOST_COUNTED, excerpt
 from annotator.review.quarantine import PAGE, marks_of, quarantined, with_marks
 from annotator.review.rating_sheets import is_about_personal_information, set_aside
-from annotator.search.listing import MOST_COUNTED, excerpt
 
 
 @require_GET

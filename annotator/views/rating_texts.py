@@ -11,7 +11,7 @@ from annotator.forms.rating import PREFERENCE_TEXTS
 from annotator.importing.layouts.helpsteer import by_raters, texts_of
 from annotator.models import Adjudication, Annotation, Origin
 from annotator.pii.highlights import marks_of
-from annotator.projects.pseudonyms import Naming
+from annotator.reading.pseudonyms import Naming
 from annotator.review.rating_sheets import Rater, Reviewed
 from annotator.templatetags.scales import level
 

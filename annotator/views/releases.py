@@ -10,12 +10,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from annotator import access
-from annotator.access import user_of
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.web.acting import show_refusal
 from annotator.models import Project, Release
+from annotator.reading import access
+from annotator.reading.access import user_of
 from annotator.releases import jobs
 from annotator.releases.jobs import sent_archive, sent_file
 from annotator.releases.particulars import LICENSES, LONGEST_TEXT, LONGEST_TITLE, OTHER, UNKNOWN, Particulars

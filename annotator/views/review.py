@@ -13,8 +13,7 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from annotator import access, annotation
-from annotator.access import user_of
+from annotator import annotation
 from annotator.forms.review import (
     AdjudicationForm,
     QuarantineForm,
@@ -31,7 +30,10 @@ from annotator.infrastructure.web.acting import show_refusal
 from annotator.infrastructure.web.paging import page_of
 from annotator.infrastructure.web.query_parameters import choice_in, number_in
 from annotator.models import Annotation, Assignment, Label, Project, Pseudonym, Rating, Task, User, Verdict
-from annotator.projects.pseudonyms import Naming
+from annotator.reading import access
+from annotator.reading.access import user_of
+from annotator.reading.pseudonyms import Naming
+from annotator.reading.search.listing import excerpt, with_beginnings
 from annotator.review import adjudicate, judge, withdraw
 from annotator.review.adjudications import WHY_NOT, SettledMeanwhile
 from annotator.review.queue import (
@@ -48,7 +50,6 @@ from annotator.review.queue import (
 )
 from annotator.review.rating_sheets import Reviewed, is_about_personal_information, reviewed
 from annotator.review.verdicts import latest_verdicts
-from annotator.search.listing import excerpt, with_beginnings
 from annotator.templatetags.scales import level
 from annotator.views.rating_texts import (
     comparison_text,

@@ -11,8 +11,6 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 from rest_framework.exceptions import ValidationError
 
-from annotator import access
-from annotator.access import user_of
 from annotator.api.rubrics import text_of
 from annotator.forms.rubric import RubricEditor, as_lines
 from annotator.infrastructure.refusals import Refusal
@@ -23,6 +21,8 @@ from annotator.projects.guidelines import difference
 from annotator.projects.preset_rubrics import RubricText
 from annotator.projects.rubrics import Change, InvalidRubric, NewerRubric
 from annotator.projects.settings_check import never_met
+from annotator.reading import access
+from annotator.reading.access import user_of
 from annotator.web.middleware import HtmxRequest
 
 LARGEST_VERSION = 2**31 - 1

@@ -14,11 +14,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST
 
-from annotator.access import user_of
 from annotator.accounts import tokens
 from annotator.forms.login import OwnPasswordForm
 from annotator.infrastructure.web.keyboard import ACTIONS, keys_of, own_keys
 from annotator.models import Scope, User, every_scope
+from annotator.reading.access import user_of
 from annotator.views.returning import back
 
 

@@ -11,8 +11,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from annotator import access
-from annotator.access import user_of
 from annotator.forms.seen import SeenField, theirs
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
@@ -21,6 +19,8 @@ from annotator.infrastructure.web.acting import show_refusal
 from annotator.infrastructure.web.paging import page_of
 from annotator.infrastructure.webhooks.events import EVENTS
 from annotator.models import LONGEST_URL, Project, Webhook, WebhookDelivery
+from annotator.reading import access
+from annotator.reading.access import user_of
 from annotator.webhooks import endpoints
 from annotator.webhooks.endpoints import WebhookInput
 

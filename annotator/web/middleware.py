@@ -23,12 +23,12 @@ from django_htmx.middleware import HtmxDetails
 from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 
-from annotator import access
 from annotator.infrastructure.db.storable_text import UnstorableText, require_storable, require_storable_form
 from annotator.infrastructure.storage import disk_space
 from annotator.infrastructure.web import body_limits, lane_shares
 from annotator.infrastructure.web.error_answers import error_answer, is_rest
 from annotator.models import User
+from annotator.reading import access
 
 
 class BodyTooLarge(RequestDataTooBig):

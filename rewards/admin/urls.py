@@ -8,8 +8,8 @@ from django.urls import path
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from annotator.access import user_of
 from annotator.infrastructure.web.acting import show_refusal
+from annotator.reading.access import user_of
 from rewards.admin import installation
 
 

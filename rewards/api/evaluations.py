@@ -14,13 +14,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator import access
 from annotator.api.fields import validated
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.transfer import WhateverIsAccepted
 from annotator.infrastructure.spreadsheets import csv_lines
 from annotator.infrastructure.web import lane_shares, query_parameters
 from annotator.models import Project
+from annotator.reading import access
 from rewards import comparison, evaluation, evaluation_jobs
 from rewards.access import managed_evaluation, managed_job, reviewed_evaluation, reviewed_job
 from rewards.evaluation import LONGEST_NAME

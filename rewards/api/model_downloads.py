@@ -10,11 +10,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator import access
 from annotator.api.fields import validated
 from annotator.api.releases import RANGE
 from annotator.api.transfer import WhateverIsAccepted
 from annotator.infrastructure.web.tar_archives import TAR
+from annotator.reading import access
 from rewards.access import managed_model
 from rewards.model_downloads.files import PARTS, files_of
 from rewards.model_downloads.sending import sent_archive, sent_file

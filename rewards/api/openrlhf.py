@@ -14,7 +14,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator import access
 from annotator.api.authentication import TokenAsPassword
 from annotator.api.fields import validated
 from annotator.api.scopes import ForScoring
@@ -23,6 +22,7 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.web import lane_shares, query_parameters
 from annotator.models import User
+from annotator.reading import access
 from rewards import scoring
 from rewards.chat_markup import item_of
 from rewards.models import RewardModel

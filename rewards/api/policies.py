@@ -14,13 +14,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator import access
 from annotator.api.fields import KnownFields, SettingsField, validated
 from annotator.api.releases import RANGE
 from annotator.api.transfer import WhateverIsAccepted
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.web.tar_archives import TAR
 from annotator.models import Project
+from annotator.reading import access
 from rewards import runs
 from rewards.access import managed_policy, managed_policy_run
 from rewards.api.model_downloads import ModelFileSerializer

@@ -10,10 +10,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator import access
 from annotator.api.transfer import WhateverIsAccepted
 from annotator.infrastructure.spreadsheets import csv_lines
 from annotator.infrastructure.web import query_parameters
+from annotator.reading import access
 from rewards.rated_models import CHAMPION, COLUMNS, PEOPLE, rated_models, rows_of
 
 FORMATS = ("json", "csv")

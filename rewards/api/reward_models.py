@@ -9,10 +9,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator import access
 from annotator.api.fields import validated
 from annotator.api.scopes import ForManagers
 from annotator.infrastructure.db.clock import database_now
+from annotator.reading import access
 from rewards import champions, registry
 from rewards.access import managed_model, reviewed_model
 from rewards.api.serializers import (

@@ -10,9 +10,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator import access
 from annotator.api.fields import validated
 from annotator.infrastructure.db.clock import database_now
+from annotator.reading import access
 from rewards import runs
 from rewards.access import managed_run, reviewed_run
 from rewards.api.serializers import (

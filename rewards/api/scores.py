@@ -15,11 +15,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator import access
 from annotator.api.fields import validated
 from annotator.api.scopes import ForScoring
 from annotator.infrastructure.refusals import Refusal
 from annotator.models import User
+from annotator.reading import access
 from rewards import scoring
 from rewards.api.serializers import (
     ScoredSerializer,

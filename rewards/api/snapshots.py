@@ -10,8 +10,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator import access
 from annotator.infrastructure.db.clock import database_now
+from annotator.reading import access
 from rewards import erasure
 from rewards.access import managed_snapshot, reviewed_snapshot_job
 from rewards.api.serializers import SnapshotJobSerializer, SnapshotSerializer

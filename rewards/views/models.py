@@ -12,8 +12,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from annotator import access
-from annotator.access import user_of
 from annotator.infrastructure.background import heartbeats
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
@@ -21,6 +19,8 @@ from annotator.infrastructure.storage.hidden_paths import value_without_places
 from annotator.infrastructure.web.acting import show_refusal
 from annotator.infrastructure.web.query_parameters import number_in
 from annotator.models import Project, User
+from annotator.reading import access
+from annotator.reading.access import user_of
 from annotator.web.middleware import HtmxRequest
 from rewards import (
     model_figures,

@@ -12,11 +12,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from annotator import access
-from annotator.access import user_of
 from annotator.infrastructure.web.acting import show_refusal
 from annotator.infrastructure.web.lane_shares import require_share
 from annotator.models import Project, User
+from annotator.reading import access
+from annotator.reading.access import user_of
 from rewards import evaluation, evaluation_jobs, run_progress
 from rewards.access import managed_evaluation, managed_job
 from rewards.comparison import DIGITS, Cell, Line, compare, groups_of

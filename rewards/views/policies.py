@@ -16,13 +16,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from annotator import access
-from annotator.access import user_of
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.web.acting import show_refusal
 from annotator.infrastructure.web.query_parameters import number_in
 from annotator.models import Project
+from annotator.reading import access
+from annotator.reading.access import user_of
 from rewards import new_labels, reasons, runs
 from rewards.learning.aligning.config import (
     ALIGNING_BOUNDS,

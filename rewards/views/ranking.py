@@ -8,10 +8,10 @@ from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
-from annotator import access
-from annotator.access import user_of
 from annotator.infrastructure.web.charts import Chart, Kind, Series
 from annotator.models import Attribute
+from annotator.reading import access
+from annotator.reading.access import user_of
 from rewards.model_ranking import Estimate, RankedModel, Ranking
 from rewards.rated_models import RatedModels, both_orders, rated_models
 

@@ -10,8 +10,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_POST
 
-from annotator import access
-from annotator.access import user_of
 from annotator.forms.seen import SeenField
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
@@ -20,6 +18,8 @@ from annotator.infrastructure.web.acting import show_refusal
 from annotator.infrastructure.web.numbers import number
 from annotator.infrastructure.web.query_parameters import number_in
 from annotator.models import Project, User
+from annotator.reading import access
+from annotator.reading.access import user_of
 from annotator.releases.particulars import OTHER, UNKNOWN
 from rewards import (
     champions,

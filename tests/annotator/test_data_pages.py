@@ -14,9 +14,9 @@ from annotator.forms.data import FORMAT_TEXTS, LAYOUT_TEXTS
 from annotator.forms.rating import PREFERENCE_TEXTS
 from annotator.models import Annotation, AuditEntry, Project, Report, Role, Skip, Task, User
 from annotator.pii.scans import scan_all
+from annotator.reading.search import criteria, listing
+from annotator.reading.search.words import take_words
 from annotator.review import adjudicate, judge, withdraw
-from annotator.search import criteria, listing
-from annotator.search.words import take_words
 from tests.builders import (
     ATTRIBUTES,
     NOW,

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from annotator import annotation
 from annotator.models import Project, Task, User
 from annotator.pii.scans import scan_all
-from annotator.search.words import take_words
+from annotator.reading.search.words import take_words
 from tests.browser.conftest import Open
 from tests.browser.test_accessible import violations
 from tests.builders import NOW, claimed, imported, make_member, make_user, rate, task_row

@@ -12,8 +12,8 @@ from annotator.exporting.filters import EVERYTHING
 from annotator.exporting.layouts import LAYOUTS
 from annotator.exporting.rows import export
 from annotator.models import Project, Role, Task
-from annotator.search import criteria
-from annotator.search.criteria import Criteria, matching
+from annotator.reading.search import criteria
+from annotator.reading.search.criteria import Criteria, matching
 from rewards import champion_scores
 from rewards.models import RewardModel, Score
 from tests.builders import ATTRIBUTES, make_member, make_task, make_user

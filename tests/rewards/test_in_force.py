@@ -18,7 +18,7 @@ from annotator.models import NEITHER_VALID, Adjudication, Consensus, Label, Proj
 from annotator.models.in_force import compared_alone
 from annotator.models.splits import HELD_OUT, is_held_out
 from annotator.reading.blindness import tasks_held_by
-from annotator.search.listing import listed
+from annotator.reading.search.listing import listed
 from annotator.statistics.pair_counts import Columns, Flag
 from rewards.new_labels import material
 from rewards.rated_models import rated_models

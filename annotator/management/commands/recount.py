@@ -10,7 +10,7 @@ from annotator import assignment
 from annotator.infrastructure.db.clock import database_now
 from annotator.management.projects import ProjectCommand, named_project
 from annotator.models import Project
-from annotator.search.criteria import champion_scores
+from annotator.reading.search.criteria import champion_scores
 
 SHOWN = 50
 

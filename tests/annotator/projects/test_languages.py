@@ -2,7 +2,7 @@
 
 import pytest
 
-from annotator.projects.languages import code_of
+from annotator.reading.languages import code_of
 
 
 @pytest.mark.parametrize(

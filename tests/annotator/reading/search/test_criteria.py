@@ -8,10 +8,10 @@ from django.db import connection
 from annotator import annotation
 from annotator.infrastructure.db.statements import Statement
 from annotator.models import Import, Project, Response, Task
+from annotator.reading.search import criteria
+from annotator.reading.search.criteria import Criteria, NothingToFind, TooBroad, matching, searching
+from annotator.reading.search.words import take_words
 from annotator.review import adjudicate
-from annotator.search import criteria
-from annotator.search.criteria import Criteria, NothingToFind, TooBroad, matching, searching
-from annotator.search.words import take_words
 from tests.builders import (
     ATTRIBUTES,
     NOW,

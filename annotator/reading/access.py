@@ -8,8 +8,8 @@ from rest_framework.request import Request
 
 from annotator.infrastructure.db.statements import Columns, Statement
 from annotator.models import Assignment, Membership, Project, QualificationRun, Role, Rubric, Task, User
-from annotator.projects.pseudonyms import Naming
 from annotator.reading import assignment_rows
+from annotator.reading.pseudonyms import Naming
 
 
 def user_of(request: HttpRequest | Request) -> User:

@@ -9,8 +9,8 @@ from django.http import Http404
 from django.test import RequestFactory
 from pytest_django import DjangoAssertNumQueries
 
-from annotator import access
 from annotator.models import Assignment, Membership, Project, User
+from annotator.reading import access
 from tests.builders import claimed, make_member, make_project, make_task, make_user
 from tests.conftest import Cast
 

@@ -5,7 +5,7 @@ from django.db import connection
 
 from annotator.models import Project, Response, StaleWords, Task, TaskWords
 from annotator.pii.redaction import Choice, redact
-from annotator.search.words import LONGEST_RESPONSE, take_words, waiting
+from annotator.reading.search.words import LONGEST_RESPONSE, take_words, waiting
 from tests.builders import NOW, imported, make_task, task_row
 
 

@@ -13,7 +13,7 @@ from django.db.models.functions import Coalesce, Left
 
 from annotator.models import Assignment, Label, Project, Response, Task
 from annotator.models.in_force import preferences_stated
-from annotator.search.criteria import Matches, champion_scores
+from annotator.reading.search.criteria import Matches, champion_scores
 
 PAGE = 25
 MOST_COUNTED = 1_000

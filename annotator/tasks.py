@@ -5,23 +5,23 @@ The stages keep failures as rows, project by project (annotator/infrastructure/b
 
 from celery import shared_task
 
-from annotator import assignment
 from annotator.accounts import logins
 from annotator.agreement import totals
-from annotator.annotation import drafts
 from annotator.exporting import jobs as export_jobs
-from annotator.importing import jobs as import_jobs
-from annotator.importing import withdrawal
 from annotator.infrastructure.background import beat_schedule, failures, heartbeats  # noqa: F401 - beat_schedule receives a signal
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.webhooks import deliveries
 from annotator.models import Import, Project
-from annotator.pii import scans
 from annotator.projects import deletion, figures
 from annotator.quality import assessment
 from annotator.reading.search import words
 from annotator.releases import jobs as release_jobs
-from annotator.review import bulk_changes, exclusions
+from annotator.stages import assignment
+from annotator.stages.annotation import drafts
+from annotator.stages.importing import jobs as import_jobs
+from annotator.stages.importing import withdrawal
+from annotator.stages.pii import scans
+from annotator.stages.review import bulk_changes, exclusions
 
 
 @shared_task

@@ -36,8 +36,8 @@ def measure_rating(tasks: int) -> None:
     with product.database():
         from django.utils import timezone
 
-        from annotator.importing import import_rows
         from annotator.models import Membership, Project, Rubric, User
+        from annotator.stages.importing import import_rows
 
         user = User.objects.create_user("alice", password=PASSWORD)
         project = Project.objects.create(slug="bench", name="Bench", rubric=Rubric.objects.get(key="helpsteer2"))

@@ -21,7 +21,7 @@ from annotator.infrastructure.background import failures
 from annotator.infrastructure.db import locks
 from annotator.models import Project, Task, UnlikelyAnnotation
 from annotator.quality.work_arrays import copied
-from annotator.review.queue import ask_for_review
+from annotator.stages.review.queue import ask_for_review
 from rewards.models import TrainingRun
 
 EXPECTED = "expected.jsonl"

@@ -8,13 +8,13 @@ from typing import Any
 
 from django.apps import apps
 
-from annotator import annotation, assignment
-from annotator.annotation import ResponseRating, Submission, Submitted
-from annotator.importing import ImportResult, import_rows
 from annotator.infrastructure.db.statements import Columns, Statement
 from annotator.models import Assignment, Membership, Project, Role, Rubric, Task, User
 from annotator.projects.preset_rubrics import add_rubrics
 from annotator.reading import pseudonyms
+from annotator.stages import annotation, assignment
+from annotator.stages.annotation import ResponseRating, Submission, Submitted
+from annotator.stages.importing import ImportResult, import_rows
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 ATTRIBUTES = ("helpfulness", "correctness", "coherence", "complexity", "verbosity")

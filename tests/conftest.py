@@ -20,11 +20,11 @@ from pytest_django.plugin import blocking_manager_key
 from rest_framework.test import APIClient
 from whitenoise.middleware import WhiteNoiseMiddleware
 
-from annotator.assignment import task_choice
 from annotator.infrastructure.background import heartbeats, messages
 from annotator.launch.compiled_translations import compile_translations
 from annotator.models import Membership, Project, Role, User
 from annotator.models.rubric import attributes_by_version
+from annotator.stages.assignment import task_choice
 from tests import builders, emptying
 from tests.insertions import insert
 

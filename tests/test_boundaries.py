@@ -27,7 +27,7 @@ def loaded_by_the_web() -> set[str]:
         "os.environ['DJANGO_SETTINGS_MODULE'] = 'annotator.settings'\n"
         "os.environ.setdefault('SECRET_KEY', 'x')\n"
         "django.setup()\n"
-        "import annotator.urls, annotator.tasks, rewards.tasks, annotator.pii.recognisers\n"
+        "import annotator.urls, annotator.tasks, rewards.tasks, annotator.stages.pii.recognisers\n"
         "print(*sys.modules)"
     )
     packages = {name.partition(".")[0] for name in said.split()}

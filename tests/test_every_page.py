@@ -22,13 +22,13 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, resolve, reverse
 
 from annotator.accounts import tokens
-from annotator.gold import qualification
-from annotator.importing import jobs, kept_mappings
-from annotator.importing.mappings import read_mapping
 from annotator.infrastructure.db.clock import database_now
 from annotator.models import AuditEntry, Import, Project, Role, Task, User
 from annotator.projects import invitations, members, password_links
 from annotator.projects.invitations import InvitationInput
+from annotator.stages.gold import qualification
+from annotator.stages.importing import jobs, kept_mappings
+from annotator.stages.importing.mappings import read_mapping
 from rewards.models import Evaluation, EvaluationJob, Snapshot, TrainingRun
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_member, make_project, make_task, make_user, rate

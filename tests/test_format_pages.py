@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from annotator.exporting.rows import export
-from annotator.importing import import_rows
 from annotator.models import Project
+from annotator.stages.importing import import_rows
 from tests.annotator.segmented import make_segmented_project
 from tests.builders import NOW
 from tests.servers import ROOT

@@ -13,8 +13,8 @@ from pytest_django.live_server_helper import LiveServer
 
 from annotator.agreement import totals
 from annotator.models import Label, Rating, Response, Task
-from annotator.pii.redaction import Choice, redact
-from annotator.segmenting import is_partition, ranges
+from annotator.stages.pii.redaction import Choice, redact
+from annotator.stages.segmenting import is_partition, ranges
 from rewards.models import Policy, RunState, Score, TrainingRun
 from tests.builders import NOW, make_user
 from tests.celery_workers import wait_for, worker

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from annotator.infrastructure.db.statements import array
 from annotator.models import NEITHER_VALID, TIE
 from annotator.models.in_force import KEPT_IN_FORCE
-from annotator.segmenting import Range, carried, finest_common_cut, ranges
+from annotator.stages.segmenting import Range, carried, finest_common_cut, ranges
 from annotator.statistics.pair_counts import Columns, Flag, Records, Samples
 
 # OFFSET 0 keeps the subquery whole, so that it runs once per task and through the indexes: for some hundreds of tasks

@@ -21,7 +21,7 @@ from annotator.models.public_ids import LARGEST
 from annotator.reading import access
 from annotator.reading.search import criteria
 from annotator.reading.search.criteria import MOST_TASKS
-from annotator.review import bulk_changes as stage
+from annotator.stages.review import bulk_changes as stage
 
 
 class BulkChangeSerializer(ModelSerializer[BulkChange]):

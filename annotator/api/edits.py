@@ -15,7 +15,7 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.models import Rating
 from annotator.models.public_ids import LARGEST
 from annotator.reading import access
-from annotator.review import edits as stage
+from annotator.stages.review import edits as stage
 
 
 class EditSerializer(ModelSerializer[Rating]):

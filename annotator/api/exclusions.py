@@ -18,8 +18,8 @@ from annotator.infrastructure.web.query_parameters import flag
 from annotator.models import Exclusion, Project, User
 from annotator.reading import access
 from annotator.reading.pseudonyms import Pseudonyms
-from annotator.review import exclude, exclusion_preview, readmission_preview, readmit
-from annotator.review.exclusions import counting, person_named
+from annotator.stages.review import exclude, exclusion_preview, readmission_preview, readmit
+from annotator.stages.review.exclusions import counting, person_named
 
 
 class ExclusionSerializer(ModelSerializer[Exclusion]):

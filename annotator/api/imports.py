@@ -28,15 +28,15 @@ from annotator.api.transfer import (
     sent_name,
     wanted_mapping,
 )
-from annotator.importing import hub, jobs, kept_mappings, samples, take_back, withdrawal_preview
-from annotator.importing.kept_mappings import mapping_named
-from annotator.importing.mappings import fitting_only, guessed, read_mapping
-from annotator.importing.results import Notes
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.web import lane_shares, query_parameters
 from annotator.infrastructure.web.query_parameters import flag
 from annotator.models import Import, ImportJob, ImportJobError, ImportMapping, Project
 from annotator.reading import access
+from annotator.stages.importing import hub, jobs, kept_mappings, samples, take_back, withdrawal_preview
+from annotator.stages.importing.kept_mappings import mapping_named
+from annotator.stages.importing.mappings import fitting_only, guessed, read_mapping
+from annotator.stages.importing.results import Notes
 
 FORMATS = ("json", "csv")
 

@@ -22,7 +22,6 @@ from annotator.api.fields import KnownFields, NumberField, SettingsField, valida
 from annotator.api.filters import SinceFilter
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.rubrics import text_of
-from annotator.consensus import ProtocolPreview
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.db.storable_text import shown_name
 from annotator.infrastructure.web.query_parameters import flag
@@ -33,6 +32,7 @@ from annotator.projects import archive, deletion, figures, project_settings, set
 from annotator.projects.preset_rubrics import RubricText
 from annotator.projects.settings_check import never_met
 from annotator.reading import access
+from annotator.stages.consensus import ProtocolPreview
 
 ABOUT = ["guidelines_version", "created_at", "archived_at", "own"]
 """What everybody sees of a project besides its settings."""

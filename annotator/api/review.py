@@ -24,10 +24,10 @@ from annotator.models import Response as TaskResponse
 from annotator.models.public_ids import response_number
 from annotator.reading import access
 from annotator.reading.search.listing import with_beginnings
-from annotator.review import adjudicate, judge, withdraw
-from annotator.review.queue import QueueKey, queue_from, waiting
-from annotator.review.rating_sheets import Rater, reviewed
-from annotator.segmenting import ranges
+from annotator.stages.review import adjudicate, judge, withdraw
+from annotator.stages.review.queue import QueueKey, queue_from, waiting
+from annotator.stages.review.rating_sheets import Rater, reviewed
+from annotator.stages.segmenting import ranges
 
 # The queue -------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from rest_framework import serializers
 
 from annotator.infrastructure.limits import MOST_ATTRIBUTES, MOST_COMMENTS, MOST_SEGMENTS
 from annotator.models import HIGHEST_SCORE
-from annotator.segmenting import Range
+from annotator.stages.segmenting import Range
 
 
 class SegmentSerializer(serializers.Serializer[Any]):

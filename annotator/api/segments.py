@@ -9,13 +9,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator.annotation import change_cuts, cuts_of
 from annotator.api.fields import KnownFields, ResponseIdField, validated
 from annotator.api.segment_fields import CheckedField, SegmentSerializer, shown_segments
 from annotator.infrastructure.limits import MOST_SEGMENTS
 from annotator.models import Response as TaskResponse
 from annotator.models import Task
 from annotator.reading import access
+from annotator.stages.annotation import change_cuts, cuts_of
 
 
 @extend_schema_field(

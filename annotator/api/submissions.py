@@ -6,7 +6,6 @@ from typing import Any
 
 from rest_framework import serializers
 
-from annotator.annotation import ResponseRating, Submission
 from annotator.api.fields import (
     KnownFields,
     NumberField,
@@ -21,6 +20,7 @@ from annotator.infrastructure.limits import LONGEST_EDIT, LONGEST_JUSTIFICATION,
 from annotator.models import LONGEST_ACTIVE_SECONDS, SkipReason, UnsafeCategory
 from annotator.models.rubric import LONGEST_DOMAIN
 from annotator.reading.languages import LONGEST as LONGEST_LANGUAGE
+from annotator.stages.annotation import ResponseRating, Submission
 
 MOST_CHECKS = 100
 

@@ -20,9 +20,6 @@ from annotator.exporting.filters import PARAMETERS, fields_from, filters_from
 from annotator.exporting.formats import FORMATS, content_type, file_name
 from annotator.exporting.layouts import LAYOUTS
 from annotator.exporting.rows import export
-from annotator.importing import import_rows
-from annotator.importing.kept_mappings import mapping_named
-from annotator.importing.mappings import ColumnMapping, fitting_only
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.db.statement_timeouts import long_statements, streamed
 from annotator.infrastructure.refusals import Refusal
@@ -30,6 +27,9 @@ from annotator.infrastructure.web import lane_shares
 from annotator.infrastructure.web.query_parameters import flag, text
 from annotator.models import Project
 from annotator.reading import access
+from annotator.stages.importing import import_rows
+from annotator.stages.importing.kept_mappings import mapping_named
+from annotator.stages.importing.mappings import ColumnMapping, fitting_only
 
 LONGEST_MAPPING = 20_000
 

@@ -17,9 +17,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator import annotation, assignment
-from annotator.annotation import Submitted, asks_for_ranking
-from annotator.annotation.cuts import cuts_of
 from annotator.api.fields import RankingField, validated
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.scopes import ForAnnotators
@@ -29,7 +26,6 @@ from annotator.api.segment_fields import (
 )
 from annotator.api.serializers import LeasedResponseSerializer, MessageSerializer, StoredRatingSerializer
 from annotator.api.submissions import ReportSerializer, SkipSerializer, SubmissionSerializer, submission_of
-from annotator.assignment import Claim
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.web.query_parameters import flag
 from annotator.models import Assignment, Attribute, Project, Rubric, Task
@@ -37,6 +33,10 @@ from annotator.models import Response as TaskResponse
 from annotator.models.public_ids import response_number
 from annotator.models.rubric import RUBRIC_SECONDS
 from annotator.reading import access
+from annotator.stages import annotation, assignment
+from annotator.stages.annotation import Submitted, asks_for_ranking
+from annotator.stages.annotation.cuts import cuts_of
+from annotator.stages.assignment import Claim
 
 ASKED = ["preference", "ranking", "confidence", "safe", "feedback", "edit", "domain", "language", "segments"]
 """What a project may ask of an annotator besides the scores."""

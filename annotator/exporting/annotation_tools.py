@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import orjson
 from django.db.models import Max, QuerySet
 
-from annotator.consensus.rules import half_up
 from annotator.exporting.answered_tasks import AnsweredTask, Depth, Reading, answered_tasks, task_lines
 from annotator.exporting.columns import INTEGER, MESSAGES, NUMBER, TEXT, Row, Type
 from annotator.exporting.copied import Lines, without_line_ends
@@ -18,6 +17,7 @@ from annotator.exporting.filters import Filters
 from annotator.exporting.selections import compared_tasks, in_time, tasks_listed_in
 from annotator.models import Annotation, Project, Response
 from annotator.models.annotation import PREFERENCE_STATEMENTS
+from annotator.stages.consensus.rules import half_up
 
 CONVERSATION = "conversation"
 T = TypeVar("T")

@@ -8,7 +8,6 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Case, Count, F, Func, JSONField, Max, OuterRef, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
 
-from annotator.consensus.rankings import pairs_in_force, ranking_of
 from annotator.exporting.answered_tasks import Reading, task_lines
 from annotator.exporting.columns import BOOLEAN, INTEGER, JSON, MESSAGES, NUMBER, TEXT, TIME, Row, Type
 from annotator.exporting.copied import (
@@ -26,6 +25,7 @@ from annotator.exporting.selections import in_time, tasks_listed_in
 from annotator.models import Annotation, Project, Rating, Response, Verdict
 from annotator.models.in_force import PAIRS_IN_FORCE
 from annotator.reading.pseudonyms import name_of
+from annotator.stages.consensus.rankings import pairs_in_force, ranking_of
 
 _OF_ANNOTATION = {
     "preference": INTEGER,

@@ -11,12 +11,12 @@ import orjson
 from django.core.exceptions import EmptyResultSet
 from django.db.models import QuerySet
 
-from annotator.consensus.rankings import Pair, pairs_in_force, ranking_of, ranks_of
 from annotator.exporting.copied import Select, copied_in_parts, copied_lines
 from annotator.exporting.selections import Selection
 from annotator.infrastructure.db.planning import by_merging_without_transaction
 from annotator.models import TIE, Task
 from annotator.models.in_force import LABEL_IN_FORCE, NOT_DROPPED, PAIRS_IN_FORCE, PREFERENCE_IN_FORCE
+from annotator.stages.consensus.rankings import Pair, pairs_in_force, ranking_of, ranks_of
 
 AT_ONCE = 4_000
 """Tasks whose rows are read by one statement. Twice as many as elsewhere, as each takes milliseconds to plan."""

@@ -19,9 +19,9 @@ from django.core.serializers.json import DjangoJSONEncoder
 
 from annotator.exporting.columns import JSON, Row, Type
 from annotator.exporting.copied import Lines, without_line_ends
-from annotator.importing.decoders import PASSED_ON
 from annotator.infrastructure.spreadsheets import csv_of_cells
 from annotator.models import Project
+from annotator.stages.importing.decoders import PASSED_ON
 
 FORMATS = {
     "jsonl": "application/x-ndjson",

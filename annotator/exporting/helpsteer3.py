@@ -17,11 +17,11 @@ from annotator.exporting.columns import INTEGER, MESSAGES, TEXT, Row, Type, coun
 from annotator.exporting.copied import Lines, copied, response_name
 from annotator.exporting.filters import Filters
 from annotator.exporting.selections import Selection, preferred_or_kept_tasks, preferred_tasks
-from annotator.importing.conversations import as_they_came
-from annotator.importing.field_checks import language_of
-from annotator.importing.layouts.helpsteer import FEEDBACK, PREFERRED, RESPONSES, by_raters, texts_of
 from annotator.models import Import, Project, Rating
 from annotator.models.annotation import TIE
+from annotator.stages.importing.conversations import as_they_came
+from annotator.stages.importing.field_checks import language_of
+from annotator.stages.importing.layouts.helpsteer import FEEDBACK, PREFERRED, RESPONSES, by_raters, texts_of
 
 _OF_EDITS: Mapping[Sequence[str], int] = {names: PREFERRED[names[0]] for names in RESPONSES if names[0] in PREFERRED}
 """The responses of the configurations of edits, and which of the two is better."""

@@ -6,16 +6,16 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from annotator.consensus.rankings import ranking_of
-from annotator.consensus.rules import Rules, most_similar
 from annotator.exporting.answered_tasks import COUNTED, AnsweredTask, Compared, Depth, answered_tasks, comparisons
 from annotator.exporting.columns import INTEGER, MESSAGES, NUMBER, TEXT, Row, Type
 from annotator.exporting.filters import Filters
 from annotator.exporting.selections import Selection, compared_tasks, preferred_tasks
-from annotator.importing.conversations import as_they_came, prompt_from_messages
 from annotator.models import Project
 from annotator.models.annotation import PREFERENCE_STATEMENTS
 from annotator.models.splits import is_held_out
+from annotator.stages.consensus.rankings import ranking_of
+from annotator.stages.consensus.rules import Rules, most_similar
+from annotator.stages.importing.conversations import as_they_came, prompt_from_messages
 
 _VOTED, _COMPARED = Depth(votes=True), Depth(labels=True)
 

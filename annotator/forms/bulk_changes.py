@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy
 
 from annotator.models import BulkChange
 from annotator.models.public_ids import LARGEST
-from annotator.review.bulk_changes import PRIORITIES
+from annotator.stages.review.bulk_changes import PRIORITIES
 
 TICKED, ALL = "ticked", "all"
 MOST_TICKED = 500

@@ -9,8 +9,8 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotator.importing.mapped_rows import is_there
-from annotator.importing.mappings import (
+from annotator.stages.importing.mapped_rows import is_there
+from annotator.stages.importing.mappings import (
     IGNORED,
     KEPT,
     LONGEST_COLUMN,

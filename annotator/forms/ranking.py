@@ -7,9 +7,9 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext as _
 
-from annotator.consensus.rankings import Ranking, ranks_of, tiers_of_ranks
 from annotator.models import Response
 from annotator.models.public_ids import response_number
+from annotator.stages.consensus.rankings import Ranking, ranks_of, tiers_of_ranks
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotator.annotation import ResponseRating, Submission, asks_for_ranking, by_position, safety_errors, written_fault
 from annotator.forms.language_field import LanguageField
 from annotator.forms.ranking import (
     RankedResponse,
@@ -35,7 +34,15 @@ from annotator.models import (
     UnsafeCategory,
 )
 from annotator.models.public_ids import response_number
-from annotator.segmenting import ranges
+from annotator.stages.annotation import (
+    ResponseRating,
+    Submission,
+    asks_for_ranking,
+    by_position,
+    safety_errors,
+    written_fault,
+)
+from annotator.stages.segmenting import ranges
 
 Texts = dict[int, str | Promise]
 

@@ -5,11 +5,11 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from annotator.annotation import require_room
 from annotator.forms.rating import RatingForm
 from annotator.forms.segment_cells import cell_name, cut_value, place_of
 from annotator.forms.segments import SegmentTable
-from annotator.segmenting import CannotRecut, Range, joined, split
+from annotator.stages.annotation import require_room
+from annotator.stages.segmenting import CannotRecut, Range, joined, split
 
 _KINDS = ("comment", "quote")
 

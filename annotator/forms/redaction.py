@@ -14,9 +14,9 @@ from django.utils.translation import gettext as _
 
 from annotator.infrastructure.refusals import Refusal
 from annotator.models import PiiKind, Task
-from annotator.pii import redaction
-from annotator.pii.highlights import Mark, marked
-from annotator.pii.texts import Place, text_at, texts_of
+from annotator.stages.pii import redaction
+from annotator.stages.pii.highlights import Mark, marked
+from annotator.stages.pii.texts import Place, text_at, texts_of
 
 
 @dataclass

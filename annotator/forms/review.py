@@ -7,7 +7,6 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy
 
-from annotator.consensus import half_up
 from annotator.forms.ranking import filled_ranks, ranking, refuse_unranked
 from annotator.forms.rating import ScoresForm, likert
 from annotator.forms.segment_cells import filled_segments
@@ -15,7 +14,8 @@ from annotator.forms.segments import SegmentTable
 from annotator.infrastructure.limits import LONGEST_NOTE
 from annotator.models import Adjudication, Label, Project, Response, Verdict
 from annotator.models.public_ids import response_number
-from annotator.segmenting import ranges
+from annotator.stages.consensus import half_up
+from annotator.stages.segmenting import ranges
 
 
 class QuarantineForm(forms.Form):

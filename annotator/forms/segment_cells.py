@@ -21,7 +21,7 @@ from django.http import QueryDict
 
 from annotator.infrastructure.limits import LONGEST_QUOTE, MOST_ATTRIBUTES
 from annotator.models import Attribute
-from annotator.segmenting import NotAPartition, Range, partition
+from annotator.stages.segmenting import NotAPartition, Range, partition
 
 DOES_NOT_APPLY = "–"
 _DASHES = {DOES_NOT_APPLY, "-", "x", "X"}

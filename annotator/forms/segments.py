@@ -23,8 +23,8 @@ from annotator.forms.segment_cells import (
     value_of,
 )
 from annotator.models import Attribute, ExpertRating, Label, Project, QualificationAnswer, Rating, Response
-from annotator.review.rating_sheets import Rater, Reviewed, Sheet
-from annotator.segmenting import Range, carried, finest_common_cut, ranges
+from annotator.stages.review.rating_sheets import Rater, Reviewed, Sheet
+from annotator.stages.segmenting import Range, carried, finest_common_cut, ranges
 
 OTHER_CUT = -1
 """In place of a score where none of the rater's segments contains this one."""

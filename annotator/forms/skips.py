@@ -7,8 +7,8 @@ from django.utils.translation import gettext_lazy as _
 
 from annotator.infrastructure.limits import LONGEST_NOTE
 from annotator.models import SkipReason, Task, UnsafeCategory
-from annotator.pii import quotations
-from annotator.pii.highlights import Mark
+from annotator.stages.pii import quotations
+from annotator.stages.pii.highlights import Mark
 
 
 class SkipForm(forms.Form):

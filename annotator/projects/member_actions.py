@@ -7,9 +7,9 @@ from datetime import datetime
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from annotator.gold import gold_tasks
 from annotator.models import Membership, PauseReason
 from annotator.projects import members
+from annotator.stages.gold import gold_tasks
 
 
 @dataclass(frozen=True)

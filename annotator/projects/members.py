@@ -12,13 +12,13 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils.translation import gettext as _
 
-from annotator import assignment
 from annotator.infrastructure import audit
 from annotator.infrastructure.db import locks
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.stale_edits import Seen, require_as_seen
 from annotator.models import Assignment, Membership, Project, Role, Tally, User, account_names
 from annotator.reading.languages import code_of
+from annotator.stages import assignment
 
 
 class WeakPassword(Refusal):

@@ -9,8 +9,6 @@ from django.db import IntegrityError, transaction
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
 
-from annotator import assignment
-from annotator.consensus import ProtocolPreview, protocol_preview
 from annotator.infrastructure import audit
 from annotator.infrastructure.limits import MOST_ANNOTATORS
 from annotator.infrastructure.stale_edits import Seen, require_as_seen
@@ -20,6 +18,8 @@ from annotator.projects.guidelines import publish_guidelines
 from annotator.projects.preset_rubrics import DEFAULT_RUBRIC, RubricText
 from annotator.projects.settings import RECOUNTING
 from annotator.projects.settings_check import InvalidProject, check, deciding_in, scales_of
+from annotator.stages import assignment
+from annotator.stages.consensus import ProtocolPreview, protocol_preview
 
 
 @transaction.atomic

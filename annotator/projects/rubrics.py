@@ -14,7 +14,6 @@ from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext as _
 
-from annotator import assignment
 from annotator.infrastructure import audit
 from annotator.infrastructure.db.storable_text import fault_in
 from annotator.infrastructure.limits import (
@@ -33,6 +32,7 @@ from annotator.projects.preset_rubrics import AttributeText, RubricText
 from annotator.projects.presets import scaled_limits
 from annotator.projects.settings_check import is_rated
 from annotator.reading.in_use import require_in_use
+from annotator.stages import assignment
 
 LONGEST_RUBRIC_NAME = 120
 LARGEST_WEIGHT = 100.0

@@ -11,13 +11,13 @@ from math import sqrt
 from typing import Any
 
 from annotator.agreement.reports import Agreement, Report
-from annotator.consensus.rules import Rules
 from annotator.infrastructure.web.markdown_tables import line, table
 from annotator.models import Attribute, Label, Origin, Release
 from annotator.projects import helpsteer2
 from annotator.releases.checks import CHECKS
 from annotator.releases.particulars import OTHER, UNKNOWN
 from annotator.releases.rows import CONFIGURATIONS, SPLITS
+from annotator.stages.consensus.rules import Rules
 from annotator.statistics.pair_counts import Selection
 
 FEWEST = 3

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.utils.translation import gettext_noop
 
 from annotator.infrastructure.storage.hidden_paths import own_folders
-from annotator.pii.redaction import PLACEHOLDERS
+from annotator.stages.pii.redaction import PLACEHOLDERS
 
 REDACTED, SECRETS, PATHS = CHECKS = ("no redacted text", "no secrets", "no file paths of the server")
 SHORTEST_SECRET = 8

@@ -23,7 +23,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from annotator.agreement import reports, totals
-from annotator.consensus.rules import Rules
 from annotator.exporting.columns import Row
 from annotator.exporting.copied import Lines
 from annotator.exporting.filters import STATES, Filters
@@ -49,6 +48,7 @@ from annotator.reading.pseudonyms import Pseudonyms
 from annotator.releases.card import Facts, LabelStatistics, card
 from annotator.releases.checks import CHECKS, Checker
 from annotator.releases.rows import CONFIGURATIONS, SPLITS, Configuration, as_of_their_versions, one_moment
+from annotator.stages.consensus.rules import Rules
 from annotator.version import VERSION
 
 FORMAT = 1

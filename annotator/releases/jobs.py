@@ -16,7 +16,6 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from django.utils.translation import gettext as _
 
 from annotator.exporting.rows import require_rubric_versions
-from annotator.importing.bulk_copy import copy_rows
 from annotator.infrastructure import audit, jobs
 from annotator.infrastructure.background import heartbeats, messages
 from annotator.infrastructure.db.clock import database_now
@@ -30,6 +29,7 @@ from annotator.models import Assignment, Project, Release, ReleaseTask, User
 from annotator.releases import folder
 from annotator.releases.folder import members_of
 from annotator.releases.particulars import Particulars
+from annotator.stages.importing.bulk_copy import copy_rows
 
 MOST = 50
 """Releases that a project may have at once."""

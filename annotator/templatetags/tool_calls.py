@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from django import template
 
-from annotator.importing.conversations import TOOL_CALLS
+from annotator.stages.importing.conversations import TOOL_CALLS
 
 register = template.Library()
 

@@ -18,7 +18,7 @@ from annotator.reading import access
 from annotator.reading.access import user_of
 from annotator.reading.search import criteria
 from annotator.reading.search.criteria import Criteria
-from annotator.review import bulk_changes as stage
+from annotator.stages.review import bulk_changes as stage
 
 PAGE = 25
 

@@ -18,18 +18,6 @@ from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from annotator.forms.import_mapping import SENT, MappingForm, filled_in
-from annotator.importing import jobs, kept_mappings, samples, take_back, withdrawal_preview
-from annotator.importing.layouts.ratings import NO_RATER, names_nobody
-from annotator.importing.mapped_rows import is_there
-from annotator.importing.mappings import (
-    BadMapping,
-    ColumnMapping,
-    fitting_only,
-    guessed,
-    mapping_of_text,
-    read_mapping,
-)
-from annotator.importing.results import Notes
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.stale_edits import FIELD, sealed, unsealed
@@ -42,6 +30,18 @@ from annotator.models import Import, ImportJob, ImportMapping, Project
 from annotator.reading import access
 from annotator.reading.access import user_of
 from annotator.reading.search.listing import MOST_COUNTED
+from annotator.stages.importing import jobs, kept_mappings, samples, take_back, withdrawal_preview
+from annotator.stages.importing.layouts.ratings import NO_RATER, names_nobody
+from annotator.stages.importing.mapped_rows import is_there
+from annotator.stages.importing.mappings import (
+    BadMapping,
+    ColumnMapping,
+    fitting_only,
+    guessed,
+    mapping_of_text,
+    read_mapping,
+)
+from annotator.stages.importing.results import Notes
 from annotator.web.middleware import HtmxRequest
 
 PAGE = 20

@@ -12,8 +12,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_POST
 
-from annotator import annotation
-from annotator.annotation.cuts import RecutMeanwhile
 from annotator.forms.segments import review_tables
 from annotator.infrastructure.limits import MOST_RESPONSES
 from annotator.infrastructure.refusals import Refusal
@@ -24,8 +22,10 @@ from annotator.reading import access
 from annotator.reading.access import user_of
 from annotator.reading.pseudonyms import Naming
 from annotator.reading.search.criteria import GivenReward, champion_scores
-from annotator.review.rating_sheets import reviewed
-from annotator.review.timelines import Event, timeline
+from annotator.stages import annotation
+from annotator.stages.annotation.cuts import RecutMeanwhile
+from annotator.stages.review.rating_sheets import reviewed
+from annotator.stages.review.timelines import Event, timeline
 from annotator.templatetags.scales import level
 from annotator.views.rating_texts import (
     comparison_text,

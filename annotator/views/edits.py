@@ -13,7 +13,7 @@ from annotator.infrastructure.web.paging import page_of
 from annotator.infrastructure.web.query_parameters import as_number
 from annotator.reading import access
 from annotator.reading.access import user_of
-from annotator.review import edits as stage
+from annotator.stages.review import edits as stage
 
 PAGE = 20
 

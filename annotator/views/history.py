@@ -8,18 +8,18 @@ from django.shortcuts import get_object_or_404, redirect, render, resolve_url
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods
 
-from annotator import annotation
 from annotator.forms import RatingForm, SkipForm, filled
 from annotator.forms.segment_cells import by_cell
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.web.acting import show_refusal
 from annotator.infrastructure.web.paging import page_of
 from annotator.models import Annotation, Assignment, Draft
-from annotator.pii.highlights import marks_of
 from annotator.reading import access
 from annotator.reading.access import user_of
 from annotator.reading.search.listing import excerpt
-from annotator.review.verdicts import latest_verdict, latest_verdicts
+from annotator.stages import annotation
+from annotator.stages.pii.highlights import marks_of
+from annotator.stages.review.verdicts import latest_verdict, latest_verdicts
 from annotator.views.returning import back
 
 PAGE = 25

@@ -13,7 +13,6 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from annotator.forms.people import ActionForm, MemberForm, ReasonForm
-from annotator.gold import gold_tasks
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.web.acting import show_refusal
 from annotator.infrastructure.web.paging import page_of
@@ -23,8 +22,9 @@ from annotator.projects import member_actions, members, password_links, people_l
 from annotator.reading import access
 from annotator.reading.access import user_of
 from annotator.reading.pseudonyms import Naming
-from annotator.review import exclude, exclusion_preview, readmission_preview, readmit
-from annotator.review.exclusions import counting, people_of, person_named
+from annotator.stages.gold import gold_tasks
+from annotator.stages.review import exclude, exclusion_preview, readmission_preview, readmit
+from annotator.stages.review.exclusions import counting, people_of, person_named
 from annotator.views import person_charts
 from annotator.views.returning import back
 

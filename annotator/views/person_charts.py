@@ -14,7 +14,7 @@ from annotator.models import Annotation, Attribute, Project, User
 from annotator.quality import own_work, person_work
 from annotator.quality.findings import Finding, findings
 from annotator.quality.person_work import Interval, Volume, WithOthers
-from annotator.review.queue import submissions
+from annotator.stages.review.queue import submissions
 from annotator.views.agreement_charts import day_name
 
 LATEST, LATEST_AMONG = 10, 500

@@ -10,17 +10,17 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from annotator import annotation, assignment
 from annotator.forms import GoldForm
 from annotator.forms.segment_cells import by_cell, half_filled
 from annotator.forms.segments import practice_table
-from annotator.gold import qualification
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.web.acting import show_refusal
 from annotator.models import QualificationAnswer, QualificationRun, Response, Task
 from annotator.reading import access
 from annotator.reading.access import user_of
+from annotator.stages import annotation, assignment
+from annotator.stages.gold import qualification
 
 Kind = QualificationRun.Kind
 

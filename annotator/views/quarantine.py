@@ -12,14 +12,14 @@ from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.web.acting import show_refusal
 from annotator.infrastructure.web.query_parameters import number_in
 from annotator.models import Project, Task
-from annotator.pii.highlights import Mark
-from annotator.pii.redaction import redact
 from annotator.reading import access
 from annotator.reading.access import user_of
 from annotator.reading.blindness import require_not_rating
 from annotator.reading.search.listing import MOST_COUNTED, excerpt
-from annotator.review.quarantine import PAGE, marks_of, quarantined, with_marks
-from annotator.review.rating_sheets import is_about_personal_information, set_aside
+from annotator.stages.pii.highlights import Mark
+from annotator.stages.pii.redaction import redact
+from annotator.stages.quarantine.quarantine import PAGE, marks_of, quarantined, with_marks
+from annotator.stages.review.rating_sheets import is_about_personal_information, set_aside
 
 
 @require_GET

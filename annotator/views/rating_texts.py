@@ -6,13 +6,13 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from annotator.consensus.rankings import Ranking
 from annotator.forms.rating import PREFERENCE_TEXTS
-from annotator.importing.layouts.helpsteer import by_raters, texts_of
 from annotator.models import Adjudication, Annotation, Origin
-from annotator.pii.highlights import marks_of
 from annotator.reading.pseudonyms import Naming
-from annotator.review.rating_sheets import Rater, Reviewed
+from annotator.stages.consensus.rankings import Ranking
+from annotator.stages.importing.layouts.helpsteer import by_raters, texts_of
+from annotator.stages.pii.highlights import marks_of
+from annotator.stages.review.rating_sheets import Rater, Reviewed
 from annotator.templatetags.scales import level
 
 

@@ -13,7 +13,6 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from annotator import annotation
 from annotator.forms.review import (
     AdjudicationForm,
     QuarantineForm,
@@ -34,9 +33,10 @@ from annotator.reading import access
 from annotator.reading.access import user_of
 from annotator.reading.pseudonyms import Naming
 from annotator.reading.search.listing import excerpt, with_beginnings
-from annotator.review import adjudicate, judge, withdraw
-from annotator.review.adjudications import WHY_NOT, SettledMeanwhile
-from annotator.review.queue import (
+from annotator.stages import annotation
+from annotator.stages.review import adjudicate, judge, withdraw
+from annotator.stages.review.adjudications import WHY_NOT, SettledMeanwhile
+from annotator.stages.review.queue import (
     MOST_COUNTED,
     QueueKey,
     beginnings_of_responses,
@@ -48,8 +48,8 @@ from annotator.review.queue import (
     unjudged,
     waiting,
 )
-from annotator.review.rating_sheets import Reviewed, is_about_personal_information, reviewed
-from annotator.review.verdicts import latest_verdicts
+from annotator.stages.review.rating_sheets import Reviewed, is_about_personal_information, reviewed
+from annotator.stages.review.verdicts import latest_verdicts
 from annotator.templatetags.scales import level
 from annotator.views.rating_texts import (
     comparison_text,

@@ -11,8 +11,6 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from django_htmx.http import HttpResponseClientRedirect
 
-from annotator import annotation, assignment
-from annotator.assignment import Claim
 from annotator.forms import RatingForm, ReportForm, SkipForm
 from annotator.forms.recut import recut as recut_form
 from annotator.forms.segment_cells import by_cell, half_filled
@@ -21,9 +19,11 @@ from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.web.acting import show_refusal
 from annotator.infrastructure.web.query_parameters import number_in
 from annotator.models import Assignment, Draft, Project, Report, Skip, SkipReason
-from annotator.pii.highlights import marks_of
 from annotator.reading import access
 from annotator.reading.access import user_of
+from annotator.stages import annotation, assignment
+from annotator.stages.assignment import Claim
+from annotator.stages.pii.highlights import marks_of
 from annotator.views import history
 from annotator.views.returning import back
 from annotator.web.middleware import HtmxRequest

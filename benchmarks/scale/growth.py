@@ -56,8 +56,8 @@ def work(project: "Project", annotator: "User", dice: random.Random, *, calls: i
 def claim_and_submit(project: "Project", annotator: "User", dice: random.Random) -> tuple[float, float]:
     from django.utils import timezone
 
-    from annotator import annotation, assignment
     from annotator.models import Response
+    from annotator.stages import annotation, assignment
 
     claimed, answer = timed(lambda: assignment.claim(project, annotator, now=timezone.now()))
     lease = answer.assignment
@@ -74,7 +74,7 @@ def check_plans(project: "Project", annotator: "User") -> None:
     """Asserts that the reads of a claim follow the indexes that were made for them, whatever the sizes."""
     from django.utils import timezone
 
-    from annotator.assignment.claims import plans
+    from annotator.stages.assignment.claims import plans
 
     line, untouched = plans(project, annotator, now=timezone.now())
     assert "using task_in_line" in line, line

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from annotator.launch.install import ROOT
-from annotator.pii.recognisers import Found
+from annotator.stages.pii.recognisers import Found
 from benchmarks import product
 from benchmarks.measuring import DATA, heading, row, task_row
 from benchmarks.processes import status
@@ -49,7 +49,7 @@ def report_quality(file: Path) -> None:
     if not file.exists():
         print(f"{file} is not here: name the file as the argument, or in PII_TEXTS.")
         return
-    from annotator.pii.scans import Scanner
+    from annotator.stages.pii.scans import Scanner
 
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     with Scanner() as scanner:
@@ -62,7 +62,7 @@ def report_quality(file: Path) -> None:
 
 
 def report_speed() -> None:
-    from annotator.pii.scans import processes_to_use
+    from annotator.stages.pii.scans import processes_to_use
 
     imported("warm-up")
     alone = imported("alone")
@@ -86,8 +86,8 @@ def imported(slug: str) -> float:
     """Imports TASKS rows into a project of its own; returns the seconds that it took."""
     from django.utils import timezone
 
-    from annotator.importing import import_rows
     from annotator.models import Project, Rubric
+    from annotator.stages.importing import import_rows
 
     lines = b"".join(json.dumps(task_row(number)).encode() + b"\n" for number in range(TASKS))
     project = Project.objects.create(slug=slug, name=slug, rubric=Rubric.objects.get(key="helpsteer2"))
@@ -102,7 +102,7 @@ def scanned(number: int = 1) -> tuple[float, float]:
     from django.db import connection
     from django.utils import timezone
 
-    from annotator.pii.scans import Scanners, scan
+    from annotator.stages.pii.scans import Scanners, scan
 
     with Scanners(number) as scanners:
         start = time.perf_counter()

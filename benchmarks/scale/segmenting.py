@@ -2,7 +2,7 @@
 
 `bench_scale segmenting [LIBRARY ...]`. The libraries (pysbd, syntok, blingfire with numpy, sentencex, nupunkt, icu4py)
 come from `pip install --target FOLDER`, with FOLDER in PYTHONPATH; nothing of ours needs the others. A cut counts as
-right where the text was cut by hand (tests/annotator/segmenting/texts_cut_by_hand.py). *Alone*, a library sees the
+right where the text was cut by hand (tests/annotator/stages/segmenting/texts_cut_by_hand.py). *Alone*, a library sees the
 whole text; *within*, it takes the place of sentencex in our stage.
 """
 
@@ -18,9 +18,9 @@ from typing import Any
 from unittest.mock import patch
 
 from annotator.launch.install import ROOT
-from annotator.segmenting import Unit, cut, cutting
+from annotator.stages.segmenting import Unit, cut, cutting
 from benchmarks.measuring import DATA, heading, row
-from tests.annotator.segmenting.texts_cut_by_hand import LANGUAGES, MARKDOWN, PROSE, read
+from tests.annotator.stages.segmenting.texts_cut_by_hand import LANGUAGES, MARKDOWN, PROSE, read
 
 Starts = Callable[[str, str], Iterable[int]]
 """Where the sentences of a text begin, white space included or not, by the text and its language."""

@@ -18,7 +18,7 @@ SENTENCE = "This sentence says as much as others. "
 def segment(segments: int) -> None:
     """Has the only project's tasks rated by segments."""
     from annotator.models import Project, Response, Rubric
-    from annotator.segmenting import cut
+    from annotator.stages.segmenting import cut
     from benchmarks.filling import settle
 
     text = (SENTENCE * segments).strip()

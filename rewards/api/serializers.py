@@ -10,7 +10,7 @@ from annotator.api.model_serializers import ModelSerializer
 from annotator.api.segment_fields import CutField
 from annotator.infrastructure.storage.hidden_paths import value_without_places
 from annotator.models import Project
-from annotator.segmenting import NotAPartition, partition
+from annotator.stages.segmenting import NotAPartition, partition
 from rewards import model_figures, registry, run_report
 from rewards.evaluation import VALIDATION, newest_by_name
 from rewards.model_downloads.licenses import LONGEST_TEXT, MODEL_LICENSES

@@ -15,10 +15,10 @@ from uuid import UUID
 
 from django.conf import settings
 
-from annotator.annotation import cuts_of
 from annotator.infrastructure.db.statements import Statement
 from annotator.models import Project, Response
-from annotator.segmenting import Range
+from annotator.stages.annotation import cuts_of
+from annotator.stages.segmenting import Range
 from rewards.learning.data import Item, turns_of
 from rewards.models import RewardModel
 

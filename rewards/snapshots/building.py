@@ -27,8 +27,6 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils.translation import gettext as _
 
-from annotator.consensus import Rules
-from annotator.importing.bulk_copy import copy_rows
 from annotator.infrastructure import audit
 from annotator.infrastructure.db import locks
 from annotator.infrastructure.db.clock import database_now
@@ -37,6 +35,8 @@ from annotator.infrastructure.storage import artifacts, disk_space
 from annotator.models import Label, Project, Task
 from annotator.models.in_force import AGREED, IMPORTED, compared_alone
 from annotator.models.splits import is_held_out
+from annotator.stages.consensus import Rules
+from annotator.stages.importing.bulk_copy import copy_rows
 from rewards.learning.data import USUAL_LEVELS
 from rewards.models import Snapshot, SnapshotTask
 from rewards.snapshots import lines

@@ -16,7 +16,6 @@ from typing import NamedTuple
 from django.db import connection
 from django.db.models import Max
 
-from annotator.consensus.rankings import pairs_in_force
 from annotator.models import Project, Task
 from annotator.models.in_force import (
     COMPARED_IN_FORCE,
@@ -25,6 +24,7 @@ from annotator.models.in_force import (
     PAIRS_IN_FORCE,
     PREFERENCE_IN_FORCE,
 )
+from annotator.stages.consensus.rankings import pairs_in_force
 
 TASKS_AT_ONCE = 2_000
 """How many of the project's tasks one statement reads; between two of them the caller can say that it is alive."""

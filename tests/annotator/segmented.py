@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from annotator import annotation, assignment
-from annotator.annotation import ResponseRating, Submission, Submitted
 from annotator.models import Project, Rubric, Task, User
+from annotator.stages import annotation, assignment
+from annotator.stages.annotation import ResponseRating, Submission, Submitted
 from tests.builders import NOW, imported, make_project, task_row
 
 TEXT = "It rains. It pours. It ends."

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from annotator import annotation
 from annotator.exporting import previews
 from annotator.exporting.filters import Filters
 from annotator.exporting.formats import FORMATS
@@ -13,10 +12,11 @@ from annotator.exporting.layouts import LAYOUTS
 from annotator.forms.data import FORMAT_TEXTS, LAYOUT_TEXTS
 from annotator.forms.rating import PREFERENCE_TEXTS
 from annotator.models import Annotation, AuditEntry, Project, Report, Role, Skip, Task, User
-from annotator.pii.scans import scan_all
 from annotator.reading.search import criteria, listing
 from annotator.reading.search.words import take_words
-from annotator.review import adjudicate, judge, withdraw
+from annotator.stages import annotation
+from annotator.stages.pii.scans import scan_all
+from annotator.stages.review import adjudicate, judge, withdraw
 from tests.builders import (
     ATTRIBUTES,
     NOW,

@@ -13,7 +13,7 @@ from pytest_django import DjangoAssertNumQueries
 from annotator.exporting.filters import Filters
 from annotator.exporting.rows import export
 from annotator.models import Project, User
-from annotator.review import adjudicate
+from annotator.stages.review import adjudicate
 from tests.builders import ATTRIBUTES, NOW, claimed, imported, make_project, make_task, pseudonym, rate, task_row
 from tests.conftest import Cast
 

@@ -5,7 +5,7 @@ from django.test import Client
 
 from annotator.models import Annotation, Project, Task
 from annotator.projects.guidelines import publish_guidelines
-from annotator.review import judge
+from annotator.stages.review import judge
 from tests.builders import ATTRIBUTES, NOW, claimed, make_task, rate
 from tests.conftest import Cast
 

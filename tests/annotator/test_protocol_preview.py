@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from annotator import annotation, assignment
-from annotator.consensus import ProtocolPreview, previews, protocol_preview
 from annotator.models import Consensus, Label, Project, Task, User
 from annotator.projects import project_settings
 from annotator.projects.settings_check import InvalidProject
-from annotator.review import adjudicate
+from annotator.stages import annotation, assignment
+from annotator.stages.consensus import ProtocolPreview, previews, protocol_preview
+from annotator.stages.review import adjudicate
 from tests.builders import NOW, claimed, make_task, make_user, submission
 
 Facts = Mapping[int, Any]

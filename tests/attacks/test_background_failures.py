@@ -10,7 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from annotator import assignment, tasks
+from annotator import tasks
 from annotator.agreement import totals
 from annotator.infrastructure.background import failures, heartbeats, messages
 from annotator.models import (
@@ -23,10 +23,11 @@ from annotator.models import (
     Rubric,
     Task,
 )
-from annotator.pii import scans
 from annotator.projects import archive, deletion
 from annotator.quality import assessment
-from annotator.review import exclusions
+from annotator.stages import assignment
+from annotator.stages.pii import scans
+from annotator.stages.review import exclusions
 from rewards import runs
 from rewards import tasks as machine_tasks
 from tests.builders import NOW, claimed, make_member, make_project, make_task, make_user, rate

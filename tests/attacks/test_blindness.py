@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from annotator import assignment
 from annotator.models import Assignment, Project, Task, User
-from annotator.review import adjudicate, judge, withdraw
+from annotator.stages import assignment
+from annotator.stages.review import adjudicate, judge, withdraw
 from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_task, rate
 from tests.conftest import As, Cast
 from tests.refusals import refusal

@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from annotator.exporting.rows import export
-from annotator.importing import import_rows
-from annotator.importing.sources import read_rows
 from annotator.infrastructure.spreadsheets import cell_of_text, csv_lines, text_of_cell
 from annotator.models import Project, Response
+from annotator.stages.importing import import_rows
+from annotator.stages.importing.sources import read_rows
 from rewards import comparison
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW, imported, label_row, make_task, rate

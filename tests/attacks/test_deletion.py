@@ -7,13 +7,14 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator import annotation, assignment, tasks
-from annotator.gold import qualification
-from annotator.importing import import_rows
+from annotator import tasks
 from annotator.infrastructure.refusals import Refusal
 from annotator.models import Annotation, Assignment, AuditEntry, Project, Task
 from annotator.models.public_ids import response_number
 from annotator.projects import deletion
+from annotator.stages import annotation, assignment
+from annotator.stages.gold import qualification
+from annotator.stages.importing import import_rows
 from rewards import runs
 from tests.builders import NOW, claimed, json_lines, make_gold, make_task, rate, submission, task_row
 from tests.conftest import As, Cast

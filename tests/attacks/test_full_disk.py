@@ -17,7 +17,6 @@ from django.conf import LazySettings
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator.importing import decoders
 from annotator.infrastructure.background import heartbeats
 from annotator.infrastructure.background.heartbeats import QueueHealth
 from annotator.infrastructure.storage import disk_space
@@ -26,6 +25,7 @@ from annotator.launch import embedded
 from annotator.launch.embedded import Redis
 from annotator.launch.supervisor import Supervisor
 from annotator.models import Project, Task
+from annotator.stages.importing import decoders
 from rewards import runs, snapshots
 from rewards.models import TrainingRun
 from tests import servers
@@ -69,7 +69,7 @@ def test_an_import_stops_where_the_room_ends(
     free = iter([500 * MEGABYTE] * 2 + [42 * MEGABYTE] * 9)
     settings.DISK_RESERVE_MB, settings.DATABASE_DIR = 100, ""
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**9, 0, next(free)))
-    monkeypatch.setattr("annotator.importing.batches.BATCH", 1)
+    monkeypatch.setattr("annotator.stages.importing.batches.BATCH", 1)
     with pytest.raises(disk_space.DiskNearlyFull):
         imported(project, *(task_row(f"t-{number}") for number in range(5)))
     assert Task.objects.count() == 2

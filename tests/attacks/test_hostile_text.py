@@ -8,12 +8,12 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from annotator import annotation
-from annotator.annotation import IncompleteRating, ResponseRating, Submission
 from annotator.infrastructure.limits import LARGEST_DRAFT
 from annotator.infrastructure.refusals import Refusal
 from annotator.models import Draft, Project, QualificationRun, Task
-from annotator.review import exclude, judge
+from annotator.stages import annotation
+from annotator.stages.annotation import IncompleteRating, ResponseRating, Submission
+from annotator.stages.review import exclude, judge
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_task, rate, submission
 from tests.conftest import As, Cast

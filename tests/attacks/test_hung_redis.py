@@ -41,7 +41,7 @@ def carol(project: Project, cast: Cast, monkeypatch: pytest.MonkeyPatch) -> APIC
     imported(project, label_row("What is it?", "It is this."))
     make_task(project)
     rate(project, cast.bob)
-    monkeypatch.setattr("annotator.review.exclusions.SYNC_LIMIT", 0)
+    monkeypatch.setattr("annotator.stages.review.exclusions.SYNC_LIMIT", 0)
     client = APIClient(raise_request_exception=False)
     client.force_authenticate(cast.carol)
     cast.carol.is_staff = True

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from django.conf import settings as django_settings
 
-from annotator.importing import UnreadableFile, batches, decoders, import_rows
-from annotator.importing.rows import HOPELESS
 from annotator.models import Project, Task, User
+from annotator.stages.importing import UnreadableFile, batches, decoders, import_rows
+from annotator.stages.importing.rows import HOPELESS
 from tests.builders import ATTRIBUTES, NOW, imported, json_lines, label_row, ratings_row, task_row
 from tests.celery_workers import environment
 from tests.workbooks import sheet, workbook

@@ -7,12 +7,12 @@ import pytest
 from django.conf import LazySettings
 from django.db import IntegrityError, connection, transaction
 
-from annotator import annotation, assignment
-from annotator.annotation import TooMany
-from annotator.gold import gold_tasks
 from annotator.models import Assignment, Label, PauseReason, Project, Report, Role, Skip, Task, User
 from annotator.quality import assessment
-from annotator.review import adjudicate, exclude, judge, withdraw
+from annotator.stages import annotation, assignment
+from annotator.stages.annotation import TooMany
+from annotator.stages.gold import gold_tasks
+from annotator.stages.review import adjudicate, exclude, judge, withdraw
 from tests.builders import (
     ATTRIBUTES,
     NOW,

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from annotator import annotation
-from annotator.annotation import IncompleteRating, ResponseRating, Submission
 from annotator.models import Annotation, Membership, Project, Rubric, User
 from annotator.quality.assessment import assess
+from annotator.stages import annotation
+from annotator.stages.annotation import IncompleteRating, ResponseRating, Submission
 from tests.builders import NOW, claimed, make_task, make_user, rate
 from tests.conftest import As, Cast
 

@@ -11,17 +11,17 @@ from django.db.models import Model, UniqueConstraint
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator import annotation
 from annotator.agreement import totals
-from annotator.gold import qualification
-from annotator.importing import import_rows
 from annotator.infrastructure.background import failures
 from annotator.infrastructure.db.clock import database_now
 from annotator.models import Annotation, BackgroundFailure, InvitationUse, Membership, Project, Rating, Role, Tally
-from annotator.pii import scans
 from annotator.projects import invitations, members, password_links
 from annotator.projects.invitations import InvitationInput
 from annotator.quality import assessment
+from annotator.stages import annotation
+from annotator.stages.gold import qualification
+from annotator.stages.importing import import_rows
+from annotator.stages.pii import scans
 from rewards import evaluation, unlikely_ratings
 from rewards.models import RewardModel, Snapshot
 from rewards.scoring import pass_lanes

@@ -8,7 +8,7 @@ from rest_framework.test import APIClient
 
 from annotator.infrastructure.limits import MOST_SEGMENTS
 from annotator.models import Label, Project, Rating, Response
-from annotator.segmenting import is_partition, ranges
+from annotator.stages.segmenting import is_partition, ranges
 from tests.annotator.segmented import ASPECTS, make_segmented_project
 from tests.builders import imported, make_member, make_user, task_row
 from tests.conftest import As

@@ -11,8 +11,6 @@ from django.db.models import Model
 
 from annotator.exporting import jobs as export_jobs
 from annotator.exporting.filters import EVERYTHING
-from annotator.importing import jobs as import_jobs
-from annotator.importing.jobs import work as import_work
 from annotator.infrastructure import jobs as background_jobs
 from annotator.infrastructure.background import heartbeats, messages
 from annotator.infrastructure.background.heartbeats import QueueHealth
@@ -22,6 +20,8 @@ from annotator.models import ImportJob, Project, User
 from annotator.releases import folder as release_folder
 from annotator.releases import jobs as release_jobs
 from annotator.releases.particulars import Particulars
+from annotator.stages.importing import jobs as import_jobs
+from annotator.stages.importing.jobs import work as import_work
 from rewards import evaluation, evaluation_jobs, tasks, training
 from rewards.models import RewardModel, ScoringJob, TrainingRun
 from rewards.scoring import jobs as scoring_jobs

@@ -15,7 +15,7 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.models import Invitation, Project, Role, Task, User
 from annotator.projects import invitations, password_links
 from annotator.projects.invitations import InvitationInput
-from annotator.review.bulk_changes import change_many
+from annotator.stages.review.bulk_changes import change_many
 from rewards.api import openrlhf
 from rewards.models import TrainingRun
 from tests.audited.world import Change, World

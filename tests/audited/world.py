@@ -12,8 +12,6 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from annotator.accounts import tokens
-from annotator.importing import jobs, kept_mappings
-from annotator.importing.mappings import read_mapping
 from annotator.models import (
     Assignment,
     Exclusion,
@@ -32,6 +30,8 @@ from annotator.models import (
     Webhook,
     WebhookDelivery,
 )
+from annotator.stages.importing import jobs, kept_mappings
+from annotator.stages.importing.mappings import read_mapping
 from rewards.models import Evaluation, EvaluationJob, RewardModel, RunKind, RunState, Snapshot, TrainingRun
 from tests.builders import ATTRIBUTES, NOW, claimed, json_lines, make_gold, make_task, rate, task_row
 from tests.conftest import Cast

@@ -9,11 +9,11 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, expect
 
-from annotator.annotation import report, submit
-from annotator.gold import qualification
 from annotator.models import Assignment, Guideline, Membership, Project, Role, User
 from annotator.quality import assessment, flags
-from annotator.review import adjudicate, judge
+from annotator.stages.annotation import report, submit
+from annotator.stages.gold import qualification
+from annotator.stages.review import adjudicate, judge
 from tests.browser.conftest import Complaints, Open
 from tests.browser.test_annotate import rate_everything
 from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_member, make_task, make_user, submission

@@ -5,8 +5,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from annotator.annotation import report
 from annotator.models import Project, User
+from annotator.stages.annotation import report
 from rewards.models import RewardModel, Score
 from tests.annotator.models.test_constraints import make_model
 from tests.browser.conftest import PASSWORD, Open

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from annotator import annotation
 from annotator.models import Project, Task, User
-from annotator.pii.scans import scan_all
 from annotator.reading.search.words import take_words
+from annotator.stages import annotation
+from annotator.stages.pii.scans import scan_all
 from tests.browser.conftest import Open
 from tests.browser.test_accessible import violations
 from tests.builders import NOW, claimed, imported, make_member, make_user, rate, task_row

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from annotator.importing import jobs
 from annotator.models import ImportJob, Task, User
+from annotator.stages.importing import jobs
 from tests.browser.conftest import Open
 from tests.browser.test_accessible import violations
 

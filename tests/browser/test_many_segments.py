@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from annotator import annotation, assignment
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.limits import MOST_SEGMENTS
 from annotator.models import Draft, Project, Rating, Rubric, User
+from annotator.stages import annotation, assignment
 from tests.browser.conftest import Open
 from tests.builders import imported, task_row
 from tests.celery_workers import wait_for

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from annotator.models import PiiSpan, Project, Skip, Task, User
-from annotator.pii.scans import scan_all
+from annotator.stages.pii.scans import scan_all
 from tests.browser.conftest import PASSWORD, Open
 from tests.browser.test_accessible import violations
 from tests.builders import NOW, imported, make_member, make_user, task_row

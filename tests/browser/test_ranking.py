@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from annotator import annotation
 from annotator.models import Adjudication, Annotation, Draft, Project, Role, User
+from annotator.stages import annotation
 from tests.browser.conftest import Open
 from tests.browser.test_accessible import violations
 from tests.browser.test_annotate import rate_everything

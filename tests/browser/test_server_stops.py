@@ -19,8 +19,8 @@ from django.db import connection
 from django.utils import timezone
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from annotator import assignment
 from annotator.models import Annotation, Assignment, Draft, Project, User
+from annotator.stages import assignment
 from tests.browser.conftest import PASSWORD
 from tests.browser.test_annotate import rate_everything
 from tests.browser.test_losses import chosen

@@ -11,7 +11,6 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from annotator.agreement import counted_ratings
-from annotator.consensus.rankings import pairs_of
 from annotator.exporting.filters import EVERYTHING, Filters
 from annotator.exporting.layouts import LAYOUTS
 from annotator.models import NEITHER_VALID, Adjudication, Consensus, Label, Project, Task, User
@@ -19,6 +18,7 @@ from annotator.models.in_force import compared_alone
 from annotator.models.splits import HELD_OUT, is_held_out
 from annotator.reading.blindness import tasks_held_by
 from annotator.reading.search.listing import listed
+from annotator.stages.consensus.rankings import pairs_of
 from annotator.statistics.pair_counts import Columns, Flag
 from rewards.new_labels import material
 from rewards.rated_models import rated_models

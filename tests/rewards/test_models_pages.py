@@ -18,7 +18,7 @@ from annotator.models import AuditEntry, Project, Response, Role, Task, User
 from annotator.models.annotation import NEITHER_VALID
 from annotator.models.public_ids import response_of
 from annotator.models.splits import is_held_out
-from annotator.review import adjudicate
+from annotator.stages.review import adjudicate
 from rewards import largest_errors, new_labels, run_progress, scoring
 from rewards.learning.config import PATH_SETTINGS, TrainConfig
 from rewards.learning.data import Response as Scored

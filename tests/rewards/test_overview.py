@@ -7,8 +7,6 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from annotator.annotation import skip
-from annotator.assignment import recount_later
 from annotator.infrastructure.background import heartbeats, messages
 from annotator.infrastructure.background.heartbeats import QUEUES, QueueHealth
 from annotator.models import (
@@ -26,6 +24,8 @@ from annotator.projects import figures as figures_module
 from annotator.projects.figures import figures, refresh
 from annotator.projects.guidelines import publish_guidelines, template
 from annotator.projects.issues import Problem, facts, issues
+from annotator.stages.annotation import skip
+from annotator.stages.assignment import recount_later
 from annotator.tasks import count_figures
 from annotator.views import overview_charts
 from annotator.webhooks import endpoints

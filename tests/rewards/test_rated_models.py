@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from annotator import annotation
-from annotator.annotation.submissions import by_position
 from annotator.models import Adjudication, Label, Project, Response, Task
+from annotator.stages import annotation
+from annotator.stages.annotation.submissions import by_position
 from rewards import rated_models
 from rewards.model_ranking import Ranking
 from rewards.models import Score

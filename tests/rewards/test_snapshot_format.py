@@ -7,7 +7,7 @@ import re
 import pytest
 
 from annotator.models import Adjudication, Consensus, Label, Project, Response, Task
-from annotator.review import adjudicate
+from annotator.stages.review import adjudicate
 from rewards import snapshots
 from rewards.snapshots import lines
 from tests.builders import ATTRIBUTES, NOW, imported, label_row, make_project, make_task, make_user, rate

@@ -8,8 +8,8 @@ import pytest
 
 from annotator.models import NEITHER_VALID, Consensus, Label, Project, Response, Task
 from annotator.models.splits import is_held_out
-from annotator.pii.redaction import Choice, redact
-from annotator.review import adjudicate
+from annotator.stages.pii.redaction import Choice, redact
+from annotator.stages.review import adjudicate
 from rewards import snapshots
 from rewards.learning.data import read_snapshot
 from rewards.models import Snapshot

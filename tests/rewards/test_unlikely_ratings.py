@@ -12,8 +12,8 @@ from django.test import Client
 
 from annotator.models import Assignment, Project, Task, UnlikelyAnnotation
 from annotator.models.public_ids import response_number
-from annotator.review import adjudicate, judge
-from annotator.review.queue import ask_for_review
+from annotator.stages.review import adjudicate, judge
+from annotator.stages.review.queue import ask_for_review
 from rewards import tasks, unlikely_ratings
 from rewards.models import RunState, TrainingRun
 from rewards.unlikely_ratings import Given, Unlikely, _whole_annotations, most_unlikely

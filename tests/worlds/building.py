@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from annotator import annotation, assignment
-from annotator.annotation import ResponseRating, Submission
-from annotator.annotation.completeness import asks_for_ranking
 from annotator.models import Attribute, Project, Response, Role, Rubric, User
 from annotator.projects import archive, project_settings, rubrics
 from annotator.projects.preset_rubrics import AttributeText, RubricText
+from annotator.stages import annotation, assignment
+from annotator.stages.annotation import ResponseRating, Submission
+from annotator.stages.annotation.completeness import asks_for_ranking
 from rewards import evaluation, runs, tasks
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from tests.builders import NOW, imported, make_member, make_rubrics, make_user

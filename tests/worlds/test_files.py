@@ -18,10 +18,10 @@ from annotator.exporting import formats
 from annotator.exporting.filters import Filters
 from annotator.exporting.layouts import LAYOUTS
 from annotator.exporting.rows import export
-from annotator.importing import import_rows
 from annotator.models import Attribute, Project, Rating, Release
 from annotator.releases import jobs
 from annotator.releases.particulars import Particulars
+from annotator.stages.importing import import_rows
 from tests.annotator.releases.conftest import parquet_from_here
 from tests.builders import NOW
 from tests.worlds import WORLDS, World

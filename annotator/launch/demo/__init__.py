@@ -15,12 +15,12 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from annotator import annotation, assignment
-from annotator.annotation import ResponseRating, Submission
-from annotator.importing import import_rows
 from annotator.infrastructure import audit
 from annotator.models import Assignment, Import, Membership, Origin, Project, Role, Task, User
 from annotator.projects import members, project_settings
+from annotator.stages import annotation, assignment
+from annotator.stages.annotation import ResponseRating, Submission
+from annotator.stages.importing import import_rows
 
 SLUG = "demo"
 ACCOUNTS = ("manager", "alice", "bob", "erin")

@@ -8,13 +8,13 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from annotator.importing import ImportResult, hub, import_rows
-from annotator.importing.batches import few_garbage_collections
-from annotator.importing.mappings import ColumnMapping, fitting_only, mapping_of_text
-from annotator.importing.sources import ENDINGS
 from annotator.infrastructure.db.clock import database_now
 from annotator.management.projects import ProjectCommand, named_project
 from annotator.models import Project
+from annotator.stages.importing import ImportResult, hub, import_rows
+from annotator.stages.importing.batches import few_garbage_collections
+from annotator.stages.importing.mappings import ColumnMapping, fitting_only, mapping_of_text
+from annotator.stages.importing.sources import ENDINGS
 
 SHOWN = 50
 DESCRIPTIONS = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}

@@ -6,11 +6,11 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from annotator import assignment
 from annotator.infrastructure.db.clock import database_now
 from annotator.management.projects import ProjectCommand, named_project
 from annotator.models import Project
 from annotator.reading.search.criteria import champion_scores
+from annotator.stages import assignment
 
 SHOWN = 50
 

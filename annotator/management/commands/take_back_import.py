@@ -5,10 +5,10 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from annotator.importing import withdrawal, withdrawal_preview
 from annotator.infrastructure.db.clock import database_now
 from annotator.management.projects import ProjectCommand, named_project
 from annotator.models import Import
+from annotator.stages.importing import withdrawal, withdrawal_preview
 
 LISTED = 20
 

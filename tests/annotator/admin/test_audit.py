@@ -3,9 +3,9 @@
 import pytest
 from django.test import Client
 
-from annotator import review
 from annotator.infrastructure import audit
 from annotator.models import AuditEntry, Project, User
+from annotator.stages import review
 from tests import builders
 from tests.conftest import Cast
 

@@ -8,10 +8,10 @@ from unittest import mock
 
 import pytest
 
-from annotator import annotation, assignment
 from annotator.agreement import totals
 from annotator.agreement.reports import Agreement, report
 from annotator.models import NEITHER_VALID, TIE, Annotation, Assignment, Project, Task
+from annotator.stages import annotation, assignment
 from annotator.statistics.pair_counts import Selection
 from tests.annotator.agreement.samples import by_definition, import_samples, ordered_pairs
 from tests.builders import ATTRIBUTES, NOW, claimed, imported, make_project, make_task, rate, ratings_row, submission

@@ -13,8 +13,8 @@ import pytest
 
 from annotator.agreement.reports import Report, report
 from annotator.agreement.totals import refresh
-from annotator.importing import import_rows
 from annotator.models import Attribute, Project, Rubric
+from annotator.stages.importing import import_rows
 from annotator.statistics.pair_counts import Selection
 from tests.builders import NOW, json_lines
 from tests.shared_data import needs_shared, shared

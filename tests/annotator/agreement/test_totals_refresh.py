@@ -14,12 +14,10 @@ from django.db.models import Model, QuerySet
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from annotator import annotation, assignment, consensus, tasks
+from annotator import tasks
 from annotator.agreement import totals
 from annotator.agreement.reports import report
 from annotator.agreement.totals import ENTRY
-from annotator.annotation import Submission
-from annotator.assignment import free_slot
 from annotator.models import (
     PREFERENCES,
     AgreementState,
@@ -31,6 +29,9 @@ from annotator.models import (
     Task,
 )
 from annotator.models.rubric import attributes_by_version
+from annotator.stages import annotation, assignment, consensus
+from annotator.stages.annotation import Submission
+from annotator.stages.assignment import free_slot
 from tests.annotator.agreement.samples import import_samples
 from tests.builders import NOW, claimed, imported, make_task, rate, ratings_row, submission
 from tests.conftest import Cast

@@ -62,7 +62,7 @@ def test_a_pseudonym_goes_before_a_user_name(client: APIClient, cast: Cast, proj
 def test_much_of_it_goes_on_in_the_background(
     client: APIClient, cast: Cast, monkeypatch: pytest.MonkeyPatch, project: Project
 ) -> None:
-    monkeypatch.setattr("annotator.review.exclusions.SYNC_LIMIT", 0)
+    monkeypatch.setattr("annotator.stages.review.exclusions.SYNC_LIMIT", 0)
     monkeypatch.setattr("annotator.infrastructure.background.messages.app.send_task", lambda *task: None)
     assert client.post(ADDRESS, {"annotator": pseudonym(cast.bob, project), "reason": "Clicks."}).status_code == 202
     assert Assignment.objects.get(annotator=cast.bob).counts

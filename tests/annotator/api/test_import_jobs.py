@@ -9,8 +9,8 @@ from django.conf import settings
 from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.test import APIClient
 
-from annotator.importing import jobs
 from annotator.models import ImportJob, Project, Task
+from annotator.stages.importing import jobs
 from tests.builders import json_lines, make_member, make_project, task_row
 from tests.conftest import Cast
 

@@ -127,7 +127,7 @@ def test_an_import_that_takes_too_long_ends_and_says_where_it_has_time(
 def test_an_import_ends_after_the_batch_in_which_its_sender_has_gone(
     carol: APIClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("annotator.importing.batches.BATCH", 50)
+    monkeypatch.setattr("annotator.stages.importing.batches.BATCH", 50)
     looks = iter(range(1_000_000))
     rows = b"".join(json.dumps(task_row(f"t{number}")).encode() + b"\n" for number in range(4_000))
     gone: dict[str, Any] = {GONE: lambda: next(looks) > 4}

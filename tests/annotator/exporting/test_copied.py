@@ -15,10 +15,10 @@ from annotator.exporting import copied as parts
 from annotator.exporting.copied import copied, moment, prompt_text
 from annotator.exporting.formats import json_lines
 from annotator.exporting.rows import export
-from annotator.importing.conversations import prompt_from_messages
 from annotator.infrastructure.db.planning import by_indexes_without_transaction, by_merging_without_transaction
 from annotator.infrastructure.db.statement_timeouts import long_statements
 from annotator.models import Project, Task, User
+from annotator.stages.importing.conversations import prompt_from_messages
 from tests.builders import make_project, make_task
 from tests.celery_workers import wait_for
 

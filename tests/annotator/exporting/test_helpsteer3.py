@@ -9,12 +9,12 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from annotator import consensus
 from annotator.exporting.filters import EVERYTHING, Filters
 from annotator.exporting.layouts import LAYOUTS
-from annotator.importing import import_rows
 from annotator.models import Annotation, Label, Project, Rating, Task
-from annotator.pii import redaction
+from annotator.stages import consensus
+from annotator.stages.importing import import_rows
+from annotator.stages.pii import redaction
 from tests.annotator.exporting.test_preferences import LATER, exported, rows
 from tests.builders import NOW, imported, make_project, make_task, rate
 from tests.conftest import Cast

@@ -10,16 +10,16 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
-from annotator import annotation
 from annotator.exporting.columns import JSON
 from annotator.exporting.filters import EVERYTHING, Filters
 from annotator.exporting.formats import WriterFailed, encoded
 from annotator.exporting.layouts import LAYOUTS
 from annotator.exporting.rows import ForManagers, export, layouts_for
-from annotator.importing import import_rows
 from annotator.models import NEITHER_VALID, Consensus, Project, Rating, Role, Task
 from annotator.reading import access
-from annotator.review import adjudicate
+from annotator.stages import annotation
+from annotator.stages.importing import import_rows
+from annotator.stages.review import adjudicate
 from rewards.models import Score
 from tests.builders import (
     ATTRIBUTES,

@@ -8,10 +8,10 @@ import pytest
 
 from annotator.exporting.layouts import LAYOUTS
 from annotator.exporting.rows import export
-from annotator.importing.layouts import read_tasks
-from annotator.importing.rows import GivenAnnotation, Rules, TaskRow
-from annotator.importing.sources import read_rows
 from annotator.models import Project, Rating, Response
+from annotator.stages.importing.layouts import read_tasks
+from annotator.stages.importing.rows import GivenAnnotation, Rules, TaskRow
+from annotator.stages.importing.sources import read_rows
 from rewards.models import Score
 from tests.annotator.exporting.test_helpsteer3 import CONFIGURATIONS
 from tests.annotator.exporting.test_preferences import preferred

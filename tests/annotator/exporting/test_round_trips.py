@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from annotator.exporting.formats import FORMATS
-from annotator.importing import import_rows
 from annotator.models import Project, Rating, Response
+from annotator.stages.importing import import_rows
 from tests.annotator.exporting.test_rows import AWKWARD, exported, rows
 from tests.annotator.segmented import ASPECTS, make_segmented_project
 from tests.builders import ATTRIBUTES, NOW, imported, make_project

@@ -14,17 +14,17 @@ import pyarrow.parquet
 import pytest
 from django.db import connection
 
-from annotator import annotation, assignment
-from annotator.annotation import ResponseRating, Submission
 from annotator.exporting.filters import Filters
 from annotator.exporting.formats import FORMATS
 from annotator.exporting.layouts import LAYOUTS
 from annotator.exporting.rows import NoLabels, UnknownExport, UnknownField, export
-from annotator.importing import import_rows
 from annotator.infrastructure.spreadsheets import cell_of_text
 from annotator.models import Label, Project, Rating, Task
 from annotator.models.splits import is_held_out, prompt_hash
-from annotator.review import adjudicate, judge
+from annotator.stages import annotation, assignment
+from annotator.stages.annotation import ResponseRating, Submission
+from annotator.stages.importing import import_rows
+from annotator.stages.review import adjudicate, judge
 from tests.builders import (
     ATTRIBUTES,
     NOW,

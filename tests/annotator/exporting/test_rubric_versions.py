@@ -18,7 +18,7 @@ from annotator.models import Annotation, Label, Project, Release
 from annotator.projects import rubrics
 from annotator.projects.preset_rubrics import RubricText
 from annotator.releases.folder import write
-from annotator.review import adjudicate
+from annotator.stages.review import adjudicate
 from annotator.statistics.pair_counts import Selection
 from tests.annotator.exporting.test_rows import exported, rows
 from tests.annotator.projects.test_rubrics import attribute, rate_by

@@ -80,7 +80,7 @@ def test_the_command_line_is_the_account_at_the_computer() -> None:
 
 def test_a_worker_is_nobody(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[audit.Acting] = []
-    monkeypatch.setattr("annotator.assignment.expire_all", lambda **_: seen.append(audit.acting_now()))
+    monkeypatch.setattr("annotator.stages.assignment.expire_all", lambda **_: seen.append(audit.acting_now()))
     tasks.expire_leases()
     assert seen == [audit.Acting(via="worker")]
 

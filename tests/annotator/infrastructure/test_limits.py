@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from annotator import annotation, assignment
-from annotator.annotation import ResponseRating, Submission, require_room
 from annotator.infrastructure import limits
 from annotator.models import Project, Task
-from annotator.segmenting import NotAPartition, cut
+from annotator.stages import annotation, assignment
+from annotator.stages.annotation import ResponseRating, Submission, require_room
+from annotator.stages.segmenting import NotAPartition, cut
 from rewards.learning import data as learning
 from rewards.learning.config import MOST_WEIGHTS
 from tests.annotator.segmented import make_segmented_project

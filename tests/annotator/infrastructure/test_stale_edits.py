@@ -15,11 +15,8 @@ from django.http import HttpResponse
 from django.test import Client, RequestFactory
 from django.urls import URLResolver, get_resolver, reverse
 
-from annotator import annotation
 from annotator.api.rubrics import answered
 from annotator.forms.seen import SeenFieldsForm
-from annotator.importing import jobs, kept_mappings
-from annotator.importing.mappings import read_mapping
 from annotator.infrastructure.db.clock import database_now
 from annotator.models import (
     Adjudication,
@@ -36,7 +33,10 @@ from annotator.models import (
 )
 from annotator.projects import guidelines, members, project_settings, rubrics
 from annotator.projects.preset_rubrics import AttributeText, RubricText
-from annotator.review import adjudicate
+from annotator.stages import annotation
+from annotator.stages.importing import jobs, kept_mappings
+from annotator.stages.importing.mappings import read_mapping
+from annotator.stages.review import adjudicate
 from annotator.webhooks import endpoints
 from annotator.webhooks.endpoints import WebhookInput
 from tests.annotator.segmented import make_segmented_project, make_segmented_task

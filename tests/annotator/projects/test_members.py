@@ -2,10 +2,10 @@
 
 import pytest
 
-from annotator import annotation
 from annotator.models import Annotation, Assignment, Membership, Project, Role, User
 from annotator.projects import members
 from annotator.projects.members import RefusedName, WeakPassword
+from annotator.stages import annotation
 from tests.builders import NOW, claimed, make_task, submission
 from tests.conftest import Cast
 from tests.refusals import refusal

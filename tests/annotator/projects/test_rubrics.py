@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, connection, transaction
 
-from annotator import annotation
-from annotator.annotation import IncompleteRating, ResponseRating, Submission
 from annotator.infrastructure.refusals import Refusal
 from annotator.models import Annotation, Attribute, AuditEntry, Label, Project, RecountWanted, Rubric, Task
 from annotator.projects import project_settings, rubrics
@@ -16,6 +14,8 @@ from annotator.projects.archive import archive
 from annotator.projects.preset_rubrics import AttributeText, RubricText
 from annotator.projects.rubrics import InvalidRubric
 from annotator.projects.settings_check import InvalidProject, never_met, scales_of
+from annotator.stages import annotation
+from annotator.stages.annotation import IncompleteRating, ResponseRating, Submission
 from tests.builders import NOW, claimed, make_project, make_task, rate
 from tests.conftest import Cast
 

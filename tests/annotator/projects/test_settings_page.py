@@ -8,7 +8,6 @@ from django.test import Client
 from django.utils.text import capfirst
 from rest_framework.test import APIClient
 
-from annotator import assignment
 from annotator.api.projects import AnnotatorsProjectSerializer, ProjectSerializer, ReviewersProjectSerializer
 from annotator.forms.new_project import ASKED, NewProjectForm
 from annotator.forms.project_settings import ProjectSettingsForm
@@ -19,6 +18,7 @@ from annotator.projects.preset_rubrics import AttributeText, RubricText
 from annotator.projects.presets import NUMBERS
 from annotator.projects.rubrics import offer
 from annotator.projects.settings import NAMES, RECOUNTING, TRAINER
+from annotator.stages import assignment
 from tests.builders import NOW, make_project, make_task, make_user, rate
 from tests.conftest import As, Cast
 

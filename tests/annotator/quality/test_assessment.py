@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from django.db import connection
 
-from annotator import annotation
 from annotator.agreement import totals
 from annotator.management.commands.quality import Command
 from annotator.models import Annotation, Assignment, Project, RaterQuality, Rating, Task, User
 from annotator.quality import assessment
 from annotator.quality.work_arrays import lengths, read
+from annotator.stages import annotation
 from tests.builders import ATTRIBUTES, NOW, claimed, imported, make_gold, make_task, rate, ratings_row, submission
 from tests.conftest import Cast
 

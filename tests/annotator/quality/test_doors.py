@@ -13,8 +13,9 @@ from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 
-from annotator import review, tasks
+from annotator import tasks
 from annotator.models import BackgroundFailure, Exclusion, Project, RaterQuality, User
+from annotator.stages import review
 from tests.annotator.quality.test_flags import FINE
 from tests.builders import NOW, make_member, make_project, make_task, make_user, pseudonym, rate
 from tests.conftest import As, Cast

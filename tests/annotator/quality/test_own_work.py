@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from annotator.annotation import submit
 from annotator.models import Assignment, Membership, Project
 from annotator.quality import own_work
 from annotator.quality.person_work import latest_assignments
+from annotator.stages.annotation import submit
 from tests.builders import NOW, claimed, make_task, pseudonym, rate, submission
 from tests.conftest import Cast
 

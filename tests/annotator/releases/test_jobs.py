@@ -14,17 +14,17 @@ import pytest
 from django.conf import LazySettings
 from django.db import IntegrityError, transaction
 
-from annotator.importing import take_back
-from annotator.importing.bulk_copy import copy_rows
 from annotator.infrastructure import jobs as engine
 from annotator.infrastructure.background import heartbeats
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.storage import disk_space
 from annotator.infrastructure.storage.disk_space import DiskNearlyFull
 from annotator.models import AuditEntry, Import, Project, Release, ReleaseTask, Task
-from annotator.pii.redaction import Choice, redact
 from annotator.releases import folder, jobs
 from annotator.releases.particulars import Particulars
+from annotator.stages.importing import take_back
+from annotator.stages.importing.bulk_copy import copy_rows
+from annotator.stages.pii.redaction import Choice, redact
 from tests.annotator.releases.conftest import Made, again, elsewhere
 from tests.builders import NOW, claimed, imported, label_row, make_import
 from tests.celery_workers import environment, wait_for

@@ -8,10 +8,10 @@ from django.db import InterfaceError, OperationalError
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator import assignment
 from annotator.api.authentication import TokenAuthentication
 from annotator.infrastructure.web import body_limits
 from annotator.models import Project
+from annotator.stages import assignment
 from tests.conftest import Cast
 
 

@@ -8,15 +8,15 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from annotator import annotation
-from annotator.annotation import skips
 from annotator.infrastructure.background import heartbeats
 from annotator.infrastructure.background.heartbeats import QueueHealth
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.webhooks import events
 from annotator.infrastructure.webhooks.events import ANNOUNCED_AFTER
 from annotator.models import Project, QueueOutage, SkipReason, Task, Webhook, WebhookDelivery
-from annotator.review import adjudications
+from annotator.stages import annotation
+from annotator.stages.annotation import skips
+from annotator.stages.review import adjudications
 from tests.builders import NOW, claimed, imported, label_row, make_project, make_task, rate, submission
 from tests.conftest import Cast
 

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from annotator import annotation
 from annotator.infrastructure.db.statements import Statement
 from annotator.models import Import, Project, Response, Task
 from annotator.reading.search import criteria
 from annotator.reading.search.criteria import Criteria, NothingToFind, TooBroad, matching, searching
 from annotator.reading.search.words import take_words
-from annotator.review import adjudicate
+from annotator.stages import annotation
+from annotator.stages.review import adjudicate
 from tests.builders import (
     ATTRIBUTES,
     NOW,

@@ -1,0 +1,1 @@
+"""Sets tasks aside for personal information or unsafe content, until a manager decides."""

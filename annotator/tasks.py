@@ -6,14 +6,15 @@ The stages keep failures as rows, project by project (annotator/infrastructure/b
 from celery import shared_task
 
 from annotator.accounts import logins
-from annotator.agreement import totals
+from annotator.analysis import figures
+from annotator.analysis.agreement import totals
+from annotator.analysis.quality import assessment
 from annotator.exporting import jobs as export_jobs
 from annotator.infrastructure.background import beat_schedule, failures, heartbeats  # noqa: F401 - beat_schedule receives a signal
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.webhooks import deliveries
 from annotator.models import Import, Project
-from annotator.projects import deletion, figures
-from annotator.quality import assessment
+from annotator.projects import deletion
 from annotator.reading.search import words
 from annotator.releases import jobs as release_jobs
 from annotator.stages import assignment

@@ -41,7 +41,7 @@ def measure(client: "Client", project: "Project", *, name: str, changed: int, ca
     from django.db import connection
     from django.utils import timezone
 
-    from annotator.agreement import totals
+    from annotator.analysis.agreement import totals
 
     dice, times = random.Random(1), []
     tasks = list(project.tasks.order_by("-pk").values_list("pk", flat=True)[:LATEST])
@@ -61,7 +61,7 @@ def main(words: Sequence[str]) -> None:
         from django.test import Client
         from django.utils import timezone
 
-        from annotator.agreement import totals
+        from annotator.analysis.agreement import totals
         from annotator.models import Membership, Role, User
         from benchmarks import filling
 

@@ -390,8 +390,8 @@ def count(project: "Project") -> None:
     from django.db import connection
     from django.utils import timezone
 
-    from annotator.agreement import totals
-    from annotator.quality import assessment
+    from annotator.analysis.agreement import totals
+    from annotator.analysis.quality import assessment
     from annotator.reading.search import words
 
     totals.rebuild(project, now=timezone.now())
@@ -406,6 +406,6 @@ def count_figures(project: "Project") -> None:
     """Counts the figures of the overview; fresh ones keep the light worker from counting during a measurement."""
     from django.utils import timezone
 
-    from annotator.projects import figures
+    from annotator.analysis import figures
 
     figures.refresh(project, now=timezone.now())

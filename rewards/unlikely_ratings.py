@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from django.db import connection, transaction
 
+from annotator.analysis.quality.work_arrays import copied
 from annotator.infrastructure.background import failures
 from annotator.infrastructure.db import locks
 from annotator.models import Project, Task, UnlikelyAnnotation
-from annotator.quality.work_arrays import copied
 from annotator.stages.review.queue import ask_for_review
 from rewards.models import TrainingRun
 

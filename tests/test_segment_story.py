@@ -11,7 +11,7 @@ from django.conf import LazySettings
 from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
-from annotator.agreement import totals
+from annotator.analysis.agreement import totals
 from annotator.models import Label, Rating, Response, Task
 from annotator.stages.pii.redaction import Choice, redact
 from annotator.stages.segmenting import is_partition, ranges

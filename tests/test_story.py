@@ -17,7 +17,7 @@ from django.conf import settings as django_settings
 from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
-from annotator.agreement import totals
+from annotator.analysis.agreement import totals
 from annotator.models import Label, Rating
 from rewards.models import RewardModel, Score, TrainingRun
 from tests.builders import ATTRIBUTES, make_user

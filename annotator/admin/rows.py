@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
 from annotator.admin.scoping import FoundByTask, ManagedOnly, OfManagedProjects, tasks_named
+from annotator.analysis import figures
 from annotator.infrastructure.db.clock import database_now
 from annotator.models import (
     Annotation,
@@ -22,7 +23,6 @@ from annotator.models import (
     User,
     Webhook,
 )
-from annotator.projects import figures
 from annotator.reading.access import user_of
 from annotator.reading.blindness import tasks_held_by
 

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator.agreement.reports import as_json, report
+from annotator.analysis.agreement.reports import as_json, report
 from annotator.infrastructure.db.clock import database_now
 from annotator.reading import access
 

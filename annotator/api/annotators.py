@@ -7,10 +7,10 @@ from rest_framework import generics, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from annotator.analysis.quality.findings import DescribedFlag, Finding, findings
 from annotator.api.filters import RaterQualityFilter
 from annotator.api.pagination import CursorPages
 from annotator.models import RaterQuality
-from annotator.quality.findings import DescribedFlag, Finding, findings
 from annotator.reading import access
 
 

@@ -12,6 +12,8 @@ from django_filters import rest_framework as filters  # type: ignore[import-unty
 from rest_framework import serializers
 from rest_framework.request import Request
 
+from annotator.analysis.quality.findings import FLAG_COUNT
+from annotator.analysis.quality.flags import Kind
 from annotator.infrastructure.db.clock import database_now
 from annotator.models import (
     Annotation,
@@ -27,8 +29,6 @@ from annotator.models import (
     Role,
 )
 from annotator.projects import invitations
-from annotator.quality.findings import FLAG_COUNT
-from annotator.quality.flags import Kind
 from annotator.reading import access
 
 M = TypeVar("M", bound=Model)

@@ -18,6 +18,7 @@ from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from annotator.analysis import figures
 from annotator.api.fields import KnownFields, NumberField, SettingsField, validated
 from annotator.api.filters import SinceFilter
 from annotator.api.model_serializers import ModelSerializer
@@ -28,7 +29,7 @@ from annotator.infrastructure.web.query_parameters import flag
 from annotator.models import Project, Role, Rubric, User
 from annotator.models.agreement import Progress
 from annotator.models.project import ProjectQuerySet
-from annotator.projects import archive, deletion, figures, project_settings, settings
+from annotator.projects import archive, deletion, project_settings, settings
 from annotator.projects.preset_rubrics import RubricText
 from annotator.projects.settings_check import never_met
 from annotator.reading import access
@@ -74,7 +75,7 @@ class AnnotatorsProjectSerializer(ModelSerializer[Project]):
 class ReviewersProjectSerializer(AnnotatorsProjectSerializer):
     """What reviewers see of a project: the protocol and the progress as well.
 
-    Rows have to come from `as_seen_by()` and to have their `progress` (annotator/projects/figures.py).
+    Rows have to come from `as_seen_by()` and to have their `progress` (annotator/analysis/figures.py).
     """
 
     progress = ProgressSerializer(read_only=True)

@@ -88,7 +88,7 @@ class Project(RatedByRubric, models.Model):
     """
 
     progress: Progress
-    """Set by `add_progress` (annotator/projects/figures.py), for the doors that show it."""
+    """Set by `add_progress` (annotator/analysis/figures.py), for the doors that show it."""
 
     class SpreadScope(models.TextChoices):
         KEPT = "kept", _("Kept")

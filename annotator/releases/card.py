@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
-from annotator.agreement.reports import Agreement, Report
+from annotator.analysis import helpsteer2
+from annotator.analysis.agreement.reports import Agreement, Report
 from annotator.infrastructure.web.markdown_tables import line, table
 from annotator.models import Attribute, Label, Origin, Release
-from annotator.projects import helpsteer2
 from annotator.releases.checks import CHECKS
 from annotator.releases.particulars import OTHER, UNKNOWN
 from annotator.releases.rows import CONFIGURATIONS, SPLITS

@@ -22,7 +22,7 @@ from django.db.models import Count
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from annotator.agreement import reports, totals
+from annotator.analysis.agreement import reports, totals
 from annotator.exporting.columns import Row
 from annotator.exporting.copied import Lines
 from annotator.exporting.filters import STATES, Filters

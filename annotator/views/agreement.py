@@ -11,7 +11,7 @@ from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
-from annotator.agreement.reports import Agreement, Rater, Report, rater_called, report
+from annotator.analysis.agreement.reports import Agreement, Rater, Report, rater_called, report
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.web.query_parameters import number_in
 from annotator.models import Attribute, Project

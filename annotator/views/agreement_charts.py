@@ -7,7 +7,7 @@ from datetime import date
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
-from annotator.agreement.reports import Agreement
+from annotator.analysis.agreement.reports import Agreement
 from annotator.infrastructure.web.charts import Chart, Kind, Series
 from annotator.models import Attribute
 from annotator.templatetags.scales import level

@@ -7,8 +7,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from annotator.quality import assessment
-from annotator.quality.findings import findings, how_many_flagged, most_flagged_first, unjudged
+from annotator.analysis.quality import assessment
+from annotator.analysis.quality.findings import findings, how_many_flagged, most_flagged_first, unjudged
 from annotator.reading import access
 from annotator.reading.access import user_of
 from annotator.reading.pseudonyms import Naming

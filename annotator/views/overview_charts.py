@@ -7,10 +7,10 @@ from itertools import accumulate
 
 from django.utils.translation import gettext as _
 
+from annotator.analysis.figures import Figures, last_days
+from annotator.analysis.helpsteer2 import Published, published
 from annotator.infrastructure.web.charts import Chart, Kind, Series
 from annotator.models import NEITHER_VALID, TIE, Attribute, Project, SkipReason
-from annotator.projects.figures import Figures, last_days
-from annotator.projects.helpsteer2 import Published, published
 from annotator.templatetags.scales import level
 from annotator.views import agreement_charts
 from annotator.views.agreement_charts import day_name

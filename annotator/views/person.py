@@ -8,10 +8,10 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
+from annotator.analysis.quality import own_work
+from annotator.analysis.quality.own_work import Amount
+from annotator.analysis.quality.person_work import latest_assignments
 from annotator.models import Membership
-from annotator.quality import own_work
-from annotator.quality.own_work import Amount
-from annotator.quality.person_work import latest_assignments
 from annotator.reading.access import user_of
 
 SPARK_WIDTH, SPARK_HEIGHT = 96, 28

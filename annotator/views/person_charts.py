@@ -8,12 +8,12 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
+from annotator.analysis.quality import own_work, person_work
+from annotator.analysis.quality.findings import Finding, findings
+from annotator.analysis.quality.person_work import Interval, Volume, WithOthers
 from annotator.infrastructure.web.charts import Chart, Kind, Series
 from annotator.infrastructure.web.numbers import number
 from annotator.models import Annotation, Attribute, Project, User
-from annotator.quality import own_work, person_work
-from annotator.quality.findings import Finding, findings
-from annotator.quality.person_work import Interval, Volume, WithOthers
 from annotator.stages.review.queue import submissions
 from annotator.views.agreement_charts import day_name
 

@@ -7,11 +7,12 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from annotator.analysis import figures
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.web.acting import show_refusal
 from annotator.infrastructure.web.query_parameters import number_in
 from annotator.models import Gold, Project, Role
-from annotator.projects import figures, members
+from annotator.projects import members
 from annotator.projects.guidelines import acknowledge, difference, read_before
 from annotator.reading import access
 from annotator.reading.access import user_of

@@ -10,11 +10,11 @@ from django.templatetags.static import static
 from django.urls import reverse_lazy
 from django.utils.translation import gettext as _
 
+from annotator.analysis import figures
 from annotator.infrastructure.background.backlogs import backlogs
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.health import readiness
 from annotator.models import Assignment, BackgroundFailure, Project
-from annotator.projects import figures
 from annotator.reading.access import reviewed_projects, user_of
 from annotator.views.navigation import Entry, pages_of, places_of
 from rewards.admin import installation

@@ -12,12 +12,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET
 
+from annotator.analysis import helpsteer2
+from annotator.analysis.figures import Figures, figures, last_days
+from annotator.analysis.pace import Outlook, outlook, still_expected
 from annotator.infrastructure.db.clock import database_now
 from annotator.models import Project, User
-from annotator.projects import helpsteer2
-from annotator.projects.figures import Figures, figures, last_days
 from annotator.projects.issues import MANY, Facts, Problem, facts, issues
-from annotator.projects.pace import Outlook, outlook, still_expected
 from annotator.reading import access
 from annotator.reading.access import user_of
 from annotator.reading.pseudonyms import Naming, Pseudonyms

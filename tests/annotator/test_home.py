@@ -7,8 +7,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
+from annotator.analysis import figures
 from annotator.models import Project, ProjectFigures
-from annotator.projects import figures
 from tests.builders import NOW, make_gold, make_member, make_project, make_task, make_user, rate
 from tests.conftest import Cast
 

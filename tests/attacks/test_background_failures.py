@@ -11,7 +11,8 @@ from django.test import Client
 from django.utils import timezone
 
 from annotator import tasks
-from annotator.agreement import totals
+from annotator.analysis.agreement import totals
+from annotator.analysis.quality import assessment
 from annotator.infrastructure.background import failures, heartbeats, messages
 from annotator.models import (
     AgreementState,
@@ -24,7 +25,6 @@ from annotator.models import (
     Task,
 )
 from annotator.projects import archive, deletion
-from annotator.quality import assessment
 from annotator.stages import assignment
 from annotator.stages.pii import scans
 from annotator.stages.review import exclusions

@@ -7,8 +7,8 @@ import pytest
 from django.conf import LazySettings
 from django.db import IntegrityError, connection, transaction
 
+from annotator.analysis.quality import assessment
 from annotator.models import Assignment, Label, PauseReason, Project, Report, Role, Skip, Task, User
-from annotator.quality import assessment
 from annotator.stages import annotation, assignment
 from annotator.stages.annotation import TooMany
 from annotator.stages.gold import gold_tasks

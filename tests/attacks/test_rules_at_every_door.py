@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
+from annotator.analysis.quality.assessment import assess
 from annotator.models import Annotation, Membership, Project, Rubric, User
-from annotator.quality.assessment import assess
 from annotator.stages import annotation
 from annotator.stages.annotation import IncompleteRating, ResponseRating, Submission
 from tests.builders import NOW, claimed, make_task, make_user, rate

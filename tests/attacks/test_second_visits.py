@@ -11,13 +11,13 @@ from django.db.models import Model, UniqueConstraint
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator.agreement import totals
+from annotator.analysis.agreement import totals
+from annotator.analysis.quality import assessment
 from annotator.infrastructure.background import failures
 from annotator.infrastructure.db.clock import database_now
 from annotator.models import Annotation, BackgroundFailure, InvitationUse, Membership, Project, Rating, Role, Tally
 from annotator.projects import invitations, members, password_links
 from annotator.projects.invitations import InvitationInput
-from annotator.quality import assessment
 from annotator.stages import annotation
 from annotator.stages.gold import qualification
 from annotator.stages.importing import import_rows

@@ -9,8 +9,8 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, expect
 
+from annotator.analysis.quality import assessment, flags
 from annotator.models import Assignment, Guideline, Membership, Project, Role, User
-from annotator.quality import assessment, flags
 from annotator.stages.annotation import report, submit
 from annotator.stages.gold import qualification
 from annotator.stages.review import adjudicate, judge

@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 from django.db.models import QuerySet
 
-from annotator.agreement import counted_ratings
+from annotator.analysis.agreement import counted_ratings
 from annotator.exporting.filters import EVERYTHING, Filters
 from annotator.exporting.layouts import LAYOUTS
 from annotator.models import NEITHER_VALID, Adjudication, Consensus, Label, Project, Task, User

@@ -7,6 +7,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from annotator.analysis import figures as figures_module
+from annotator.analysis.figures import figures, refresh
 from annotator.infrastructure.background import heartbeats, messages
 from annotator.infrastructure.background.heartbeats import QUEUES, QueueHealth
 from annotator.models import (
@@ -20,8 +22,6 @@ from annotator.models import (
     Webhook,
 )
 from annotator.models.rubric import attributes_by_version
-from annotator.projects import figures as figures_module
-from annotator.projects.figures import figures, refresh
 from annotator.projects.guidelines import publish_guidelines, template
 from annotator.projects.issues import Problem, facts, issues
 from annotator.stages.annotation import skip

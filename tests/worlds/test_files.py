@@ -13,7 +13,7 @@ import pytest
 from django.test import Client
 from sklearn.metrics import cohen_kappa_score
 
-from annotator.agreement.reports import report
+from annotator.analysis.agreement.reports import report
 from annotator.exporting import formats
 from annotator.exporting.filters import Filters
 from annotator.exporting.layouts import LAYOUTS

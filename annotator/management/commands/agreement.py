@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
 
-from annotator.agreement.reports import Agreement, Report, as_json, report
-from annotator.agreement.totals import rebuild, refresh
+from annotator.analysis.agreement.reports import Agreement, Report, as_json, report
+from annotator.analysis.agreement.totals import rebuild, refresh
 from annotator.infrastructure.db.clock import database_now
 from annotator.management.projects import ProjectCommand, named_project
 from annotator.statistics.pair_counts import Selection

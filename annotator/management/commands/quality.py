@@ -5,11 +5,11 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 from typing import Any
 
-from annotator.agreement import totals
+from annotator.analysis.agreement import totals
+from annotator.analysis.quality import assessment
+from annotator.analysis.quality.findings import Finding, findings, most_flagged_first
 from annotator.infrastructure.db.clock import database_now
 from annotator.management.projects import ProjectCommand, named_project
-from annotator.quality import assessment
-from annotator.quality.findings import Finding, findings, most_flagged_first
 
 
 class Command(ProjectCommand):

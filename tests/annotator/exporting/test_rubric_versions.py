@@ -9,7 +9,7 @@ import pytest
 from django.core.management import call_command
 from rest_framework.test import APIClient
 
-from annotator.agreement.reports import report
+from annotator.analysis.agreement.reports import report
 from annotator.exporting.filters import Filters
 from annotator.exporting.layouts import LAYOUTS
 from annotator.exporting.rows import NoRubricVersion

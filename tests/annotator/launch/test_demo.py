@@ -6,10 +6,11 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 
+from annotator.analysis import figures
 from annotator.infrastructure.db.clock import database_now
 from annotator.launch import demo, run
 from annotator.models import Annotation, AuditEntry, Membership, Origin, Project, Task, User
-from annotator.projects import figures, issues
+from annotator.projects import issues
 from tests.builders import NOW, claimed, make_project
 
 

@@ -2,7 +2,7 @@
 
 from datetime import date, timedelta
 
-from annotator.projects.pace import FARTHEST, outlook, still_expected
+from annotator.analysis.pace import FARTHEST, outlook, still_expected
 
 TODAY = date(2026, 1, 31)
 

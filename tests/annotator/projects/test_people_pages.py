@@ -9,6 +9,7 @@ import pytest
 from django.core import mail
 from django.test import Client
 
+from annotator.analysis.quality import person_work
 from annotator.infrastructure.db.clock import database_now
 from annotator.models import (
     Exclusion,
@@ -24,8 +25,7 @@ from annotator.models import (
 )
 from annotator.projects import invitations, password_links
 from annotator.projects.invitations import InvitationInput
-from annotator.quality import person_work
-from tests.annotator.quality.test_flags import FINE
+from tests.annotator.analysis.quality.test_flags import FINE
 from tests.builders import NOW, imported, make_member, make_project, make_task, make_user, pseudonym, rate, ratings_row
 from tests.conftest import Cast
 

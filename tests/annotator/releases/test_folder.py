@@ -9,7 +9,7 @@ import pyarrow.parquet
 import pytest
 import yaml
 
-from annotator.agreement.reports import report
+from annotator.analysis.agreement.reports import report
 from annotator.infrastructure.db.clock import database_now
 from annotator.models import Project, Release, Task
 from annotator.models import project as project_module

@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
-from annotator.agreement.totals import refresh_all
+from annotator.analysis.agreement.totals import refresh_all
 from annotator.infrastructure.background import pacing
 from annotator.infrastructure.db import locks
 from annotator.infrastructure.db.clock import database_now

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from annotator.agreement.reports import trend
+from annotator.analysis.agreement.reports import trend
 from annotator.models import Annotation, Assignment, Exclusion, ImportedRater, Label, Project, Task
 from annotator.stages.importing import batches
 from tests.builders import ATTRIBUTES, NOW, imported, make_project, rate, ratings_row, task_row

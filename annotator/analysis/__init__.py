@@ -1,0 +1,1 @@
+"""What the ratings say about annotators, scales and progress."""

@@ -148,8 +148,8 @@ def main(words: Sequence[str]) -> None:
     given = options(words, **numbers, layouts=[""], formats=FORMATS, keep="")
     print(f"Load of the machine before: {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores.", flush=True)
     with product.database(Path(given.keep) if given.keep else None) as folder:
-        from annotator.exporting.layouts import LAYOUTS
         from annotator.models import Project, Token, User
+        from annotator.outputs.exporting.layouts import LAYOUTS
         from benchmarks import segmented_project, workspace_project
         from benchmarks.workspace_pages import MANAGER
 

@@ -66,7 +66,7 @@ def all_addresses(project: "Project", name: str) -> list[str]:
 
 def addresses(project: "Project", name: str) -> list[str]:
     """Returns the pages that somebody of the project can open; what only downloads a file is left out."""
-    from annotator.exporting.layouts import LAYOUTS
+    from annotator.outputs.exporting.layouts import LAYOUTS
 
     managed, of_everybody = name == MANAGER, ["/", "/mine/"]
     if name == ANNOTATOR:

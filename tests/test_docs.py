@@ -14,10 +14,10 @@ from django.conf import settings
 from django.urls import resolve
 
 from annotator.api.projects import ProjectSerializer
-from annotator.exporting.formats import FORMATS
-from annotator.exporting.layouts import LAYOUTS
 from annotator.infrastructure.webhooks.events import EVENTS, TEST
 from annotator.models import SkipReason, UnsafeCategory
+from annotator.outputs.exporting.formats import FORMATS
+from annotator.outputs.exporting.layouts import LAYOUTS
 from rewards.api.scores import BETTER, WORSE
 from rewards.learning.aligning.config import AlignConfig
 from rewards.learning.config import TrainConfig

@@ -19,13 +19,13 @@ from annotator.api.model_serializers import ModelSerializer
 from annotator.api.request_ids import RequestIdField, earlier_or_new
 from annotator.api.scopes import ForReaders
 from annotator.api.transfer import WhateverIsAccepted
-from annotator.exporting import jobs
-from annotator.exporting.filters import PARAMETERS, fields_from, filters_from
-from annotator.exporting.formats import FORMATS
-from annotator.exporting.jobs import downloaded
-from annotator.exporting.layouts import LAYOUTS
 from annotator.infrastructure.db.clock import database_now
 from annotator.models import ExportJob
+from annotator.outputs.exporting import jobs
+from annotator.outputs.exporting.filters import PARAMETERS, fields_from, filters_from
+from annotator.outputs.exporting.formats import FORMATS
+from annotator.outputs.exporting.jobs import downloaded
+from annotator.outputs.exporting.layouts import LAYOUTS
 from annotator.reading import access
 
 

@@ -20,10 +20,10 @@ from annotator.api.transfer import WhateverIsAccepted
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.web.tar_archives import TAR
 from annotator.models import Release
+from annotator.outputs.releases import jobs
+from annotator.outputs.releases.jobs import sent_archive, sent_file
+from annotator.outputs.releases.particulars import LICENSES, LONGEST_TEXT, LONGEST_TITLE, UNKNOWN, Particulars
 from annotator.reading import access
-from annotator.releases import jobs
-from annotator.releases.jobs import sent_archive, sent_file
-from annotator.releases.particulars import LICENSES, LONGEST_TEXT, LONGEST_TITLE, UNKNOWN, Particulars
 
 RANGE = [OpenApiParameter("Range", location="header", description="such as bytes=1000-")]
 

@@ -12,17 +12,17 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
-from annotator.exporting import jobs
-from annotator.exporting.formats import content_type, file_name
-from annotator.exporting.jobs import downloaded
-from annotator.exporting.previews import Preview, preview
-from annotator.exporting.rows import NoLabels, NoRubricVersion, UnknownExport, UnknownField, export
 from annotator.forms.data import ExportForm
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.db.statement_timeouts import streamed
 from annotator.infrastructure.web import lane_shares
 from annotator.infrastructure.web.acting import show_refusal
 from annotator.models import ExportJob, Project, User
+from annotator.outputs.exporting import jobs
+from annotator.outputs.exporting.formats import content_type, file_name
+from annotator.outputs.exporting.jobs import downloaded
+from annotator.outputs.exporting.previews import Preview, preview
+from annotator.outputs.exporting.rows import NoLabels, NoRubricVersion, UnknownExport, UnknownField, export
 from annotator.reading import access
 from annotator.reading.access import user_of
 from annotator.reading.search.criteria import TooBroad

@@ -14,11 +14,11 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.web.acting import show_refusal
 from annotator.models import Project, Release
+from annotator.outputs.releases import jobs
+from annotator.outputs.releases.jobs import sent_archive, sent_file
+from annotator.outputs.releases.particulars import LICENSES, LONGEST_TEXT, LONGEST_TITLE, OTHER, UNKNOWN, Particulars
 from annotator.reading import access
 from annotator.reading.access import user_of
-from annotator.releases import jobs
-from annotator.releases.jobs import sent_archive, sent_file
-from annotator.releases.particulars import LICENSES, LONGEST_TEXT, LONGEST_TITLE, OTHER, UNKNOWN, Particulars
 
 WORDS = {OTHER: gettext_lazy("another one, described below"), UNKNOWN: gettext_lazy("not chosen yet")}
 

@@ -11,7 +11,7 @@ from django.utils import translation
 
 from annotator.infrastructure.storage.hidden_paths import without_places
 from annotator.infrastructure.web.markdown_tables import line, table
-from annotator.releases.particulars import OTHER, UNKNOWN
+from annotator.outputs.releases.particulars import OTHER, UNKNOWN
 from rewards import model_figures, registry, run_report
 from rewards.evaluation import newest_by_name
 from rewards.learning.data import EXAMPLE

@@ -6,7 +6,7 @@ from django.utils.translation import gettext as _
 from annotator.infrastructure import audit
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.stale_edits import Seen, require_as_seen
-from annotator.releases.particulars import OTHER, UNKNOWN
+from annotator.outputs.releases.particulars import OTHER, UNKNOWN
 from rewards.models import RewardModel
 
 MODEL_LICENSES = (

@@ -18,9 +18,9 @@ from annotator.infrastructure.web.acting import show_refusal
 from annotator.infrastructure.web.numbers import number
 from annotator.infrastructure.web.query_parameters import number_in
 from annotator.models import Project, User
+from annotator.outputs.releases.particulars import OTHER, UNKNOWN
 from annotator.reading import access
 from annotator.reading.access import user_of
-from annotator.releases.particulars import OTHER, UNKNOWN
 from rewards import (
     champions,
     erasure,

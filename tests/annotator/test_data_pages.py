@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from annotator.exporting import previews
-from annotator.exporting.filters import Filters
-from annotator.exporting.formats import FORMATS
-from annotator.exporting.layouts import LAYOUTS
 from annotator.forms.data import FORMAT_TEXTS, LAYOUT_TEXTS
 from annotator.forms.rating import PREFERENCE_TEXTS
 from annotator.models import Annotation, AuditEntry, Project, Report, Role, Skip, Task, User
+from annotator.outputs.exporting import previews
+from annotator.outputs.exporting.filters import Filters
+from annotator.outputs.exporting.formats import FORMATS
+from annotator.outputs.exporting.layouts import LAYOUTS
 from annotator.reading.search import criteria, listing
 from annotator.reading.search.words import take_words
 from annotator.stages import annotation

@@ -6,8 +6,8 @@ from django.urls import URLResolver, get_resolver, reverse
 
 from annotator.analysis import figures
 from annotator.analysis.quality import assessment
-from annotator.exporting.layouts import LAYOUTS
 from annotator.models import Annotation, Project, Task, User
+from annotator.outputs.exporting.layouts import LAYOUTS
 from tests.annotator.segmented import make_segmented_project, make_segmented_task, rate_segments
 from tests.builders import NOW, make_member, make_user
 

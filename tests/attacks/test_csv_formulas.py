@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from annotator.exporting.rows import export
 from annotator.infrastructure.spreadsheets import cell_of_text, csv_lines, text_of_cell
 from annotator.models import Project, Response
+from annotator.outputs.exporting.rows import export
 from annotator.stages.importing import import_rows
 from annotator.stages.importing.sources import read_rows
 from rewards import comparison

@@ -20,13 +20,13 @@ from django.conf import LazySettings
 from django.conf import settings as product
 from django.test import Client
 
-from annotator.exporting import jobs
-from annotator.exporting.filters import EVERYTHING
 from annotator.infrastructure.background import heartbeats, messages, redis_client
 from annotator.infrastructure.background.fitness import Fault
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.storage import artifacts
 from annotator.models import ExportJob, Project, User
+from annotator.outputs.exporting import jobs
+from annotator.outputs.exporting.filters import EVERYTHING
 from tests.celery_workers import environment, wait_for
 from tests.conftest import Cast
 from tests.refusals import refusal

@@ -9,17 +9,17 @@ import pytest
 from django.conf import LazySettings
 from django.db.models import Model
 
-from annotator.exporting import jobs as export_jobs
-from annotator.exporting.filters import EVERYTHING
 from annotator.infrastructure import jobs as background_jobs
 from annotator.infrastructure.background import heartbeats, messages
 from annotator.infrastructure.background.heartbeats import QueueHealth
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.storage import artifacts
 from annotator.models import ImportJob, Project, User
-from annotator.releases import folder as release_folder
-from annotator.releases import jobs as release_jobs
-from annotator.releases.particulars import Particulars
+from annotator.outputs.exporting import jobs as export_jobs
+from annotator.outputs.exporting.filters import EVERYTHING
+from annotator.outputs.releases import folder as release_folder
+from annotator.outputs.releases import jobs as release_jobs
+from annotator.outputs.releases.particulars import Particulars
 from annotator.stages.importing import jobs as import_jobs
 from annotator.stages.importing.jobs import work as import_work
 from rewards import evaluation, evaluation_jobs, tasks, training

@@ -19,11 +19,11 @@ from django.core.wsgi import get_wsgi_application
 from django.db import close_old_connections
 
 from annotator.accounts import tokens
-from annotator.exporting import jobs as export_jobs
 from annotator.infrastructure.background import heartbeats
 from annotator.infrastructure.background.heartbeats import QueueHealth
 from annotator.models import User
-from annotator.releases import jobs as release_jobs
+from annotator.outputs.exporting import jobs as export_jobs
+from annotator.outputs.releases import jobs as release_jobs
 from annotator.stages.importing import jobs as import_jobs
 from rewardloop import Client
 from rewardloop.command_line import logins, main

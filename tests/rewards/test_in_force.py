@@ -11,11 +11,11 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from annotator.analysis.agreement import counted_ratings
-from annotator.exporting.filters import EVERYTHING, Filters
-from annotator.exporting.layouts import LAYOUTS
 from annotator.models import NEITHER_VALID, Adjudication, Consensus, Label, Project, Task, User
 from annotator.models.in_force import compared_alone
 from annotator.models.splits import HELD_OUT, is_held_out
+from annotator.outputs.exporting.filters import EVERYTHING, Filters
+from annotator.outputs.exporting.layouts import LAYOUTS
 from annotator.reading.blindness import tasks_held_by
 from annotator.reading.search.listing import listed
 from annotator.stages.consensus.rankings import pairs_of

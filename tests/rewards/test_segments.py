@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from django.test import Client
 
-from annotator.exporting.filters import Filters
-from annotator.exporting.layouts import LAYOUTS
 from annotator.infrastructure.db.clock import database_now
 from annotator.models import Project, Response
+from annotator.outputs.exporting.filters import Filters
+from annotator.outputs.exporting.layouts import LAYOUTS
 from rewards import runs, tasks
 from rewards.models import RewardModel, RunState, Score, TrainingRun
 from rewards.scoring.chunks import Chunk, score_chunk, scorer_of

@@ -14,15 +14,15 @@ from django.test import Client
 from sklearn.metrics import cohen_kappa_score
 
 from annotator.analysis.agreement.reports import report
-from annotator.exporting import formats
-from annotator.exporting.filters import Filters
-from annotator.exporting.layouts import LAYOUTS
-from annotator.exporting.rows import export
 from annotator.models import Attribute, Project, Rating, Release
-from annotator.releases import jobs
-from annotator.releases.particulars import Particulars
+from annotator.outputs.exporting import formats
+from annotator.outputs.exporting.filters import Filters
+from annotator.outputs.exporting.layouts import LAYOUTS
+from annotator.outputs.exporting.rows import export
+from annotator.outputs.releases import jobs
+from annotator.outputs.releases.particulars import Particulars
 from annotator.stages.importing import import_rows
-from tests.annotator.releases.conftest import parquet_from_here
+from tests.annotator.outputs.releases.conftest import parquet_from_here
 from tests.builders import NOW
 from tests.worlds import WORLDS, World
 from tests.worlds.building import LEARNT, Made, empty_copy, make

@@ -8,11 +8,11 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from annotator.exporting.filters import PARAMETERS, fields_from, filters_from
-from annotator.exporting.formats import FORMATS
-from annotator.exporting.layouts import LAYOUTS
-from annotator.exporting.rows import export
 from annotator.management.projects import ProjectCommand, named_project
+from annotator.outputs.exporting.filters import PARAMETERS, fields_from, filters_from
+from annotator.outputs.exporting.formats import FORMATS
+from annotator.outputs.exporting.layouts import LAYOUTS
+from annotator.outputs.exporting.rows import export
 
 
 class Command(ProjectCommand):

@@ -18,7 +18,7 @@ from annotator.stages.annotation import IncompleteRating, ResponseRating
 from annotator.stages.pii.redaction import redact
 from annotator.stages.review import adjudicate, edits
 from tests.annotator.api.test_work import form, leased, submitted
-from tests.annotator.exporting.test_preferences import rows
+from tests.annotator.outputs.exporting.test_preferences import rows
 from tests.builders import ATTRIBUTES, NOW, claimed, imported, make_task, rate
 from tests.conftest import Cast
 from tests.refusals import refusal

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from annotator.exporting.rows import export
 from annotator.models import Annotation, ImportedRater, Label, Project, Response, Rubric, Task, User
+from annotator.outputs.exporting.rows import export
 from annotator.stages.importing import import_rows
 from annotator.stages.importing.layouts import read_tasks
 from annotator.stages.importing.mappings import mapping_of_text
 from annotator.stages.importing.rows import GivenAnnotation, RawRow, Rejected, Rules, TaskRow
-from tests.annotator.exporting.test_preferences import preferred
+from tests.annotator.outputs.exporting.test_preferences import preferred
 from tests.builders import ATTRIBUTES, NOW, imported, make_project, task_row
 from tests.conftest import Cast
 from tests.servers import ROOT

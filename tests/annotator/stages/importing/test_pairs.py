@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from annotator.exporting.rows import export
 from annotator.models import Project, Task
+from annotator.outputs.exporting.rows import export
 from annotator.stages.importing import import_rows
-from tests.annotator.exporting.test_preferences import preferred
+from tests.annotator.outputs.exporting.test_preferences import preferred
 from tests.builders import NOW, imported
 from tests.conftest import Cast
 from tests.shared_data import needs_shared, shared

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from annotator.exporting.filters import EVERYTHING, Filters
-from annotator.exporting.formats import encoded
-from annotator.exporting.layouts import LAYOUTS
 from annotator.models import Label, Project, Rating, Response, Task
+from annotator.outputs.exporting.filters import EVERYTHING, Filters
+from annotator.outputs.exporting.formats import encoded
+from annotator.outputs.exporting.layouts import LAYOUTS
 from annotator.projects.preset_rubrics import AttributeText, RubricText
 from annotator.projects.rubrics import own_of
 from annotator.stages.importing import import_rows

@@ -8,8 +8,8 @@ import pytest
 from django.template.loader import render_to_string
 from django.test import RequestFactory
 
-from annotator.exporting.rows import export
 from annotator.models import Annotation, Project, Task
+from annotator.outputs.exporting.rows import export
 from annotator.stages.importing import UnreadableFile, import_rows
 from annotator.stages.importing.conversations import Message
 from annotator.stages.importing.layouts import read_tasks

@@ -10,8 +10,6 @@ from django.conf import settings
 from django.db import connection
 from redis import Redis
 
-from annotator.exporting.filters import EVERYTHING
-from annotator.exporting.layouts import LAYOUTS
 from annotator.models import (
     Adjudication,
     Annotation,
@@ -27,6 +25,8 @@ from annotator.models import (
     Task,
 )
 from annotator.models.imports import ERASED
+from annotator.outputs.exporting.filters import EVERYTHING
+from annotator.outputs.exporting.layouts import LAYOUTS
 from annotator.reading.blindness import tasks_held_by
 from annotator.stages import annotation
 from annotator.stages.annotation import decide_quarantine

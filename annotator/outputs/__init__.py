@@ -1,0 +1,1 @@
+"""What leaves: exports and releases."""

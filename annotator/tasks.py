@@ -12,10 +12,10 @@ from annotator.analysis.quality import assessment
 from annotator.infrastructure.background import beat_schedule, failures, heartbeats  # noqa: F401 - beat_schedule receives a signal
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.webhooks import deliveries
+from annotator.managing import deletion
 from annotator.models import Import, Project
 from annotator.outputs.exporting import jobs as export_jobs
 from annotator.outputs.releases import jobs as release_jobs
-from annotator.projects import deletion
 from annotator.reading.search import words
 from annotator.stages import assignment
 from annotator.stages.annotation import drafts

@@ -10,9 +10,9 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
 from annotator.infrastructure.refusals import Refusal
+from annotator.managing.rubrics import weights_of
+from annotator.managing.settings_check import unknown_keys
 from annotator.models import Project
-from annotator.projects.rubrics import weights_of
-from annotator.projects.settings_check import unknown_keys
 from rewards.learning.config import PATH_SETTINGS, BadConfig, TrainConfig, parse_config
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from django.apps import apps
 
 from annotator.infrastructure.db.statements import Columns, Statement
+from annotator.managing.preset_rubrics import add_rubrics
 from annotator.models import Assignment, Membership, Project, Role, Rubric, Task, User
-from annotator.projects.preset_rubrics import add_rubrics
 from annotator.reading import pseudonyms
 from annotator.stages import annotation, assignment
 from annotator.stages.annotation import ResponseRating, Submission, Submitted

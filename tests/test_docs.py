@@ -103,7 +103,7 @@ def test_the_rest_page_has_every_reason_to_skip_or_report() -> None:
 def test_contributing_names_files_and_names_that_are_there() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text()
     files = {code for code in codes(text) if re.fullmatch(r"[.\w]+(/\w+)*/[\w.]*", code) and not code.startswith("/")}
-    assert {"annotator/projects/preset_rubrics.py", "annotator/stages/importing/layouts/"} <= files
+    assert {"annotator/managing/preset_rubrics.py", "annotator/stages/importing/layouts/"} <= files
     assert [file for file in files - {".venv", "var/"} if not (ROOT / file).exists()] == []
     named = re.findall(r"`([A-Z_]{4,})`\s+(?:in|of)\s+`([\w/.]+)`", text)
     assert {"LAYOUTS", "STAGES", "LANGUAGES"} <= {name for name, _ in named}

@@ -23,9 +23,9 @@ from django.urls import URLPattern, URLResolver, get_resolver, resolve, reverse
 
 from annotator.accounts import tokens
 from annotator.infrastructure.db.clock import database_now
+from annotator.managing import invitations, members, password_links
+from annotator.managing.invitations import InvitationInput
 from annotator.models import AuditEntry, Import, Project, Role, Task, User
-from annotator.projects import invitations, members, password_links
-from annotator.projects.invitations import InvitationInput
 from annotator.stages.gold import qualification
 from annotator.stages.importing import jobs, kept_mappings
 from annotator.stages.importing.mappings import read_mapping

@@ -17,8 +17,8 @@ from annotator.accounts import tokens
 from annotator.admin.scoping import Recorded, Titled
 from annotator.forms.seen import SeenFieldsForm
 from annotator.infrastructure import audit
+from annotator.managing import members
 from annotator.models import ImportedRater, Token, User
-from annotator.projects import members
 
 admin.site.unregister(Group)
 

@@ -15,6 +15,7 @@ from rest_framework.request import Request
 from annotator.analysis.quality.findings import FLAG_COUNT
 from annotator.analysis.quality.flags import Kind
 from annotator.infrastructure.db.clock import database_now
+from annotator.managing import invitations
 from annotator.models import (
     Annotation,
     Exclusion,
@@ -28,7 +29,6 @@ from annotator.models import (
     Rating,
     Role,
 )
-from annotator.projects import invitations
 from annotator.reading import access
 
 M = TypeVar("M", bound=Model)

@@ -8,8 +8,8 @@ from rest_framework.response import Response
 
 from annotator.api.fields import KnownFields, WholeNumberField, validated
 from annotator.api.model_serializers import ModelSerializer
+from annotator.managing.guidelines import LONGEST_GUIDELINES, publish
 from annotator.models import Guideline
-from annotator.projects.guidelines import LONGEST_GUIDELINES, publish
 from annotator.reading import access
 
 

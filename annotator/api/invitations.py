@@ -19,9 +19,9 @@ from annotator.api.model_serializers import ModelSerializer
 from annotator.api.request_ids import RequestIdField, earlier_or_new
 from annotator.api.scopes import WithinScopes
 from annotator.infrastructure.db.clock import database_now
+from annotator.managing import invitation_mails, invitations
+from annotator.managing.invitations import DAYS, LONGEST_NAME, InvitationInput
 from annotator.models import Invitation, Membership, Role, User
-from annotator.projects import invitation_mails, invitations
-from annotator.projects.invitations import DAYS, LONGEST_NAME, InvitationInput
 from annotator.reading import access
 
 

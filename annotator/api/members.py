@@ -19,8 +19,8 @@ from annotator.api.fields import LARGEST, KnownFields, WholeNumberField, validat
 from annotator.api.filters import MemberFilter
 from annotator.api.model_serializers import ModelSerializer
 from annotator.infrastructure.db.clock import database_now
+from annotator.managing import member_actions, members, password_links
 from annotator.models import Membership, Project, Role
-from annotator.projects import member_actions, members, password_links
 from annotator.reading import access
 
 

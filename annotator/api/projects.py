@@ -26,12 +26,12 @@ from annotator.api.rubrics import text_of
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.db.storable_text import shown_name
 from annotator.infrastructure.web.query_parameters import flag
+from annotator.managing import archive, deletion, project_settings, settings
+from annotator.managing.preset_rubrics import RubricText
+from annotator.managing.settings_check import never_met
 from annotator.models import Project, Role, Rubric, User
 from annotator.models.agreement import Progress
 from annotator.models.project import ProjectQuerySet
-from annotator.projects import archive, deletion, project_settings, settings
-from annotator.projects.preset_rubrics import RubricText
-from annotator.projects.settings_check import never_met
 from annotator.reading import access
 from annotator.stages.consensus import ProtocolPreview
 

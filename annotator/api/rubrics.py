@@ -13,9 +13,9 @@ from rest_framework.views import APIView
 
 from annotator.api.fields import KnownFields, NumberField, WholeNumberField, validated
 from annotator.infrastructure.web.query_parameters import flag
+from annotator.managing import rubrics
+from annotator.managing.preset_rubrics import AttributeText, RubricText
 from annotator.models import Attribute, Rubric
-from annotator.projects import rubrics
-from annotator.projects.preset_rubrics import AttributeText, RubricText
 from annotator.reading import access
 
 

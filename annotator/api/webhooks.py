@@ -15,10 +15,10 @@ from annotator.api.model_serializers import ModelSerializer
 from annotator.api.pagination import CursorPages
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.webhooks.events import EVENTS
+from annotator.managing import webhooks as endpoints
+from annotator.managing.webhooks import WebhookInput
 from annotator.models import LONGEST_URL, Webhook, WebhookDelivery
 from annotator.reading import access
-from annotator.webhooks import endpoints
-from annotator.webhooks.endpoints import WebhookInput
 
 
 class WebhookSerializer(ModelSerializer[Webhook]):

@@ -9,12 +9,12 @@ from django.forms.models import fields_for_model
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from annotator.managing.guidelines import template
+from annotator.managing.preset_rubrics import DEFAULT_RUBRIC
+from annotator.managing.presets import LEVELS, NUMBERS, OWN, OWN_TITLE, PRESETS
+from annotator.managing.project_settings import LONGEST, free_slug
+from annotator.managing.settings_check import deciding_in, scales_of
 from annotator.models import Project, Rubric, User
-from annotator.projects.guidelines import template
-from annotator.projects.preset_rubrics import DEFAULT_RUBRIC
-from annotator.projects.presets import LEVELS, NUMBERS, OWN, OWN_TITLE, PRESETS
-from annotator.projects.project_settings import LONGEST, free_slug
-from annotator.projects.settings_check import deciding_in, scales_of
 
 MOST_TASKS = 10_000_000
 USUAL_TASKS = 1_000

@@ -11,9 +11,8 @@ from annotator.forms.seen import SeenField, Theirs, theirs
 from annotator.infrastructure.limits import LONGEST_NOTE
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.stale_edits import FIELD, ChangedMeanwhile, sealed
-from annotator.models import MOST_PLACES, Membership, Project, Role, User
-from annotator.projects import invitation_mails, members
-from annotator.projects.invitations import (
+from annotator.managing import invitation_mails, members
+from annotator.managing.invitations import (
     DAYS,
     LARGEST_QUOTA,
     LONGEST_NAME,
@@ -21,7 +20,8 @@ from annotator.projects.invitations import (
     InvitationInput,
     UnusableInvitation,
 )
-from annotator.projects.member_actions import ACTIONS
+from annotator.managing.member_actions import ACTIONS
+from annotator.models import MOST_PLACES, Membership, Project, Role, User
 
 LONGEST_LIST = 200_000
 

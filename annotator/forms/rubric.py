@@ -12,9 +12,9 @@ from django.utils.translation import gettext_lazy
 
 from annotator.forms.rating import likert
 from annotator.infrastructure.limits import LONGEST_DESCRIPTION, LONGEST_KEY, LONGEST_NAME, MOST_ATTRIBUTES
+from annotator.managing.preset_rubrics import AttributeText, RubricText
+from annotator.managing.rubrics import LONGEST_RUBRIC_NAME
 from annotator.models import Attribute
-from annotator.projects.preset_rubrics import AttributeText, RubricText
-from annotator.projects.rubrics import LONGEST_RUBRIC_NAME
 
 _ROW = re.compile(r"a\d{1,4}")
 

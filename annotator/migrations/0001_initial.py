@@ -24,7 +24,7 @@ import annotator.models.rubric
 import annotator.models.scores
 import annotator.models.user
 from annotator.infrastructure.db import triggers
-from annotator.projects.preset_rubrics import add_rubrics
+from annotator.managing.preset_rubrics import add_rubrics
 
 SEQUENCE = "CREATE SEQUENCE annotator_task_line_seq"
 # What is read as a whole and is compact already is stored uncompressed.

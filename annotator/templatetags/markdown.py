@@ -9,7 +9,7 @@ from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString, mark_safe
 
 from annotator.infrastructure.web.markdown import render_markdown
-from annotator.projects import guidelines
+from annotator.managing import guidelines
 from annotator.stages.pii.highlights import marked as with_marks
 
 register = template.Library()

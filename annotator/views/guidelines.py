@@ -12,9 +12,9 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.web.query_parameters import number_in
+from annotator.managing import guidelines
+from annotator.managing.guidelines import LONGEST_GUIDELINES, NewerGuidelines, template_for
 from annotator.models import Guideline, Project
-from annotator.projects import guidelines
-from annotator.projects.guidelines import LONGEST_GUIDELINES, NewerGuidelines, template_for
 from annotator.reading import access
 from annotator.reading.access import user_of
 

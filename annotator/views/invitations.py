@@ -19,10 +19,10 @@ from annotator.forms.people import InvitationForm, InvitationListForm, JoinForm,
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.web.paging import page_of
+from annotator.managing import invitation_lists, invitation_mails, members, password_links
+from annotator.managing import invitations as stage
+from annotator.managing.invitation_lists import WrongLines
 from annotator.models import Invitation, Project, User
-from annotator.projects import invitation_lists, invitation_mails, members, password_links
-from annotator.projects import invitations as stage
-from annotator.projects.invitation_lists import WrongLines
 from annotator.reading import access
 from annotator.reading.access import user_of
 

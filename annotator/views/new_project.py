@@ -11,12 +11,12 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from annotator.forms.new_project import CopyProjectForm, NewProjectForm
+from annotator.managing import project_settings
+from annotator.managing.presets import PRESETS, workload
+from annotator.managing.project_settings import copy_project
+from annotator.managing.settings import TRAINER
+from annotator.managing.settings_check import InvalidProject, deciding_in, never_met, scales_of
 from annotator.models import Project
-from annotator.projects import project_settings
-from annotator.projects.presets import PRESETS, workload
-from annotator.projects.project_settings import copy_project
-from annotator.projects.settings import TRAINER
-from annotator.projects.settings_check import InvalidProject, deciding_in, never_met, scales_of
 from annotator.reading import access
 from annotator.reading.access import user_of
 from annotator.web.middleware import HtmxRequest

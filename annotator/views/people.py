@@ -17,8 +17,8 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.web.acting import show_refusal
 from annotator.infrastructure.web.paging import page_of
 from annotator.infrastructure.web.query_parameters import choice_in
+from annotator.managing import member_actions, members, password_links, people_lists
 from annotator.models import Project, Pseudonym, Role, Tally, User
-from annotator.projects import member_actions, members, password_links, people_lists
 from annotator.reading import access
 from annotator.reading.access import user_of
 from annotator.reading.pseudonyms import Naming

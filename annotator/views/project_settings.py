@@ -12,10 +12,10 @@ from annotator.forms.project_settings import DeleteProjectForm, ProjectSettingsF
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.stale_edits import FIELD, ChangedMeanwhile, sealed
+from annotator.managing import archive, deletion, project_settings
+from annotator.managing.settings import COMMON, RECOUNTING, TRAINER
+from annotator.managing.settings_check import InvalidProject, never_met
 from annotator.models import AuditEntry, Project
-from annotator.projects import archive, deletion, project_settings
-from annotator.projects.settings import COMMON, RECOUNTING, TRAINER
-from annotator.projects.settings_check import InvalidProject, never_met
 from annotator.reading import access
 from annotator.reading.access import user_of
 from annotator.views.new_project import show_errors

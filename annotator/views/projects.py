@@ -11,9 +11,9 @@ from annotator.analysis import figures
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.web.acting import show_refusal
 from annotator.infrastructure.web.query_parameters import number_in
+from annotator.managing import members
+from annotator.managing.guidelines import acknowledge, difference, read_before
 from annotator.models import Gold, Project, Role
-from annotator.projects import members
-from annotator.projects.guidelines import acknowledge, difference, read_before
 from annotator.reading import access
 from annotator.reading.access import user_of
 from annotator.views.navigation import pages_of

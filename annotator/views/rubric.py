@@ -15,12 +15,12 @@ from annotator.api.rubrics import text_of
 from annotator.forms.rubric import RubricEditor, as_lines
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.web.query_parameters import number_in
+from annotator.managing import rubrics
+from annotator.managing.guidelines import difference
+from annotator.managing.preset_rubrics import RubricText
+from annotator.managing.rubrics import Change, InvalidRubric, NewerRubric
+from annotator.managing.settings_check import never_met
 from annotator.models import Project, Rubric, User
-from annotator.projects import rubrics
-from annotator.projects.guidelines import difference
-from annotator.projects.preset_rubrics import RubricText
-from annotator.projects.rubrics import Change, InvalidRubric, NewerRubric
-from annotator.projects.settings_check import never_met
 from annotator.reading import access
 from annotator.reading.access import user_of
 from annotator.web.middleware import HtmxRequest

@@ -18,11 +18,11 @@ from annotator.infrastructure.stale_edits import FIELD, ChangedMeanwhile, sealed
 from annotator.infrastructure.web.acting import show_refusal
 from annotator.infrastructure.web.paging import page_of
 from annotator.infrastructure.webhooks.events import EVENTS
+from annotator.managing import webhooks as endpoints
+from annotator.managing.webhooks import WebhookInput
 from annotator.models import LONGEST_URL, Project, Webhook, WebhookDelivery
 from annotator.reading import access
 from annotator.reading.access import user_of
-from annotator.webhooks import endpoints
-from annotator.webhooks.endpoints import WebhookInput
 
 
 class WebhookForm(forms.Form):

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from annotator.projects.settings import SettingText
+from annotator.managing.settings import SettingText
 from rewards.learning.aligning.config import AlignConfig, setting_hash
 from rewards.learning.config import BadConfig, parse_config
 from rewards.run_settings import UnusableConfig, in_readers_language

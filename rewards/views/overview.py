@@ -16,8 +16,8 @@ from annotator.analysis import helpsteer2
 from annotator.analysis.figures import Figures, figures, last_days
 from annotator.analysis.pace import Outlook, outlook, still_expected
 from annotator.infrastructure.db.clock import database_now
+from annotator.managing.issues import MANY, Facts, Problem, facts, issues
 from annotator.models import Project, User
-from annotator.projects.issues import MANY, Facts, Problem, facts, issues
 from annotator.reading import access
 from annotator.reading.access import user_of
 from annotator.reading.pseudonyms import Naming, Pseudonyms

@@ -16,8 +16,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotator.infrastructure.refusals import Refusal
+from annotator.managing.settings import STAGES
 from annotator.models import Project
-from annotator.projects.settings import STAGES
 from rewards import run_settings
 from rewards.learning.config import (
     DEVICES,

@@ -3,8 +3,8 @@
 import pytest
 from django.test import Client
 
+from annotator.managing.guidelines import publish_guidelines
 from annotator.models import Annotation, Project, Task
-from annotator.projects.guidelines import publish_guidelines
 from annotator.stages.review import judge
 from tests.builders import ATTRIBUTES, NOW, claimed, make_task, rate
 from tests.conftest import Cast

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from annotator.managing.presets import PRESETS, workload
+from annotator.managing.project_settings import free_slug, settings_of
 from annotator.models import AuditEntry, Guideline, Project, Role
-from annotator.projects.presets import PRESETS, workload
-from annotator.projects.project_settings import free_slug, settings_of
 from tests.builders import make_member, make_project, make_task, make_user
 from tests.conftest import Cast
 

@@ -11,10 +11,10 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from rest_framework.test import APIClient
 
+from annotator.managing import invitations
+from annotator.managing.invitations import InvitationInput
 from annotator.models import Invitation, Project, Rubric, User
 from annotator.models.account_names import require_addressable
-from annotator.projects import invitations
-from annotator.projects.invitations import InvitationInput
 from tests.builders import NOW, make_project
 from tests.conftest import Cast
 

@@ -14,6 +14,7 @@ from annotator import tasks
 from annotator.analysis.agreement import totals
 from annotator.analysis.quality import assessment
 from annotator.infrastructure.background import failures, heartbeats, messages
+from annotator.managing import archive, deletion
 from annotator.models import (
     AgreementState,
     BackgroundFailure,
@@ -24,7 +25,6 @@ from annotator.models import (
     Rubric,
     Task,
 )
-from annotator.projects import archive, deletion
 from annotator.stages import assignment
 from annotator.stages.pii import scans
 from annotator.stages.review import exclusions

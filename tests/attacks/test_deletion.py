@@ -9,9 +9,9 @@ from rest_framework.test import APIClient
 
 from annotator import tasks
 from annotator.infrastructure.refusals import Refusal
+from annotator.managing import deletion
 from annotator.models import Annotation, Assignment, AuditEntry, Project, Task
 from annotator.models.public_ids import response_number
-from annotator.projects import deletion
 from annotator.stages import annotation, assignment
 from annotator.stages.gold import qualification
 from annotator.stages.importing import import_rows
@@ -111,8 +111,8 @@ def test_the_typed_slug_deletes(rated: Project, carol: APIClient) -> None:
 def test_a_large_project_goes_in_the_background(
     rated: Project, carol: APIClient, cast: Cast, as_user: As, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("annotator.projects.deletion.SYNC_LIMIT", 3)
-    monkeypatch.setattr("annotator.projects.deletion.AT_ONCE", 2)
+    monkeypatch.setattr("annotator.managing.deletion.SYNC_LIMIT", 3)
+    monkeypatch.setattr("annotator.managing.deletion.AT_ONCE", 2)
     for _ in range(4):
         make_task(rated)
     carol.post(f"{TALK}archive/")

@@ -11,9 +11,9 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from annotator.infrastructure.db.clock import database_now
+from annotator.managing import invitations, password_links
+from annotator.managing.invitations import InvitationInput
 from annotator.models import AuditEntry, Invitation, Membership, PasswordLink, Project, User
-from annotator.projects import invitations, password_links
-from annotator.projects.invitations import InvitationInput
 from tests.conftest import Cast
 
 PASSWORD = "tall order 98 x"

@@ -15,9 +15,9 @@ from annotator.analysis.agreement import totals
 from annotator.analysis.quality import assessment
 from annotator.infrastructure.background import failures
 from annotator.infrastructure.db.clock import database_now
+from annotator.managing import invitations, members, password_links
+from annotator.managing.invitations import InvitationInput
 from annotator.models import Annotation, BackgroundFailure, InvitationUse, Membership, Project, Rating, Role, Tally
-from annotator.projects import invitations, members, password_links
-from annotator.projects.invitations import InvitationInput
 from annotator.stages import annotation
 from annotator.stages.gold import qualification
 from annotator.stages.importing import import_rows

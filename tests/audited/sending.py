@@ -12,9 +12,9 @@ from rest_framework.test import APIClient
 
 from annotator.forms.project_settings import ProjectSettingsForm
 from annotator.infrastructure.db.clock import database_now
+from annotator.managing import invitations, password_links
+from annotator.managing.invitations import InvitationInput
 from annotator.models import Invitation, Project, Role, Task, User
-from annotator.projects import invitations, password_links
-from annotator.projects.invitations import InvitationInput
 from annotator.stages.review.bulk_changes import change_many
 from rewards.api import openrlhf
 from rewards.models import TrainingRun

@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
+from annotator.managing.guidelines import publish_guidelines
 from annotator.models import Annotation, Guideline, Membership, Project, User
-from annotator.projects.guidelines import publish_guidelines
 from tests.browser.conftest import Complaints, Open
 from tests.browser.test_accessible import violations
 from tests.browser.test_annotate import rate_everything

@@ -11,6 +11,9 @@ from annotator.analysis import figures as figures_module
 from annotator.analysis.figures import figures, refresh
 from annotator.infrastructure.background import heartbeats, messages
 from annotator.infrastructure.background.heartbeats import QUEUES, QueueHealth
+from annotator.managing import webhooks as endpoints
+from annotator.managing.guidelines import publish_guidelines, template
+from annotator.managing.issues import Problem, facts, issues
 from annotator.models import (
     BackgroundFailure,
     Guideline,
@@ -22,13 +25,10 @@ from annotator.models import (
     Webhook,
 )
 from annotator.models.rubric import attributes_by_version
-from annotator.projects.guidelines import publish_guidelines, template
-from annotator.projects.issues import Problem, facts, issues
 from annotator.stages.annotation import skip
 from annotator.stages.assignment import recount_later
 from annotator.tasks import count_figures
 from annotator.views import overview_charts
-from annotator.webhooks import endpoints
 from rewards.models import RunState, TrainingRun
 from rewards.views.overview import OF_MANAGERS, Reader
 from tests.builders import NOW, claimed, make_gold, make_task, make_user, pseudonym, rate

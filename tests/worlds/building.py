@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from annotator.managing import archive, project_settings, rubrics
+from annotator.managing.preset_rubrics import AttributeText, RubricText
 from annotator.models import Attribute, Project, Response, Role, Rubric, User
-from annotator.projects import archive, project_settings, rubrics
-from annotator.projects.preset_rubrics import AttributeText, RubricText
 from annotator.stages import annotation, assignment
 from annotator.stages.annotation import ResponseRating, Submission
 from annotator.stages.annotation.completeness import asks_for_ranking

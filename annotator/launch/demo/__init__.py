@@ -16,8 +16,8 @@ from django.conf import settings
 from django.db import transaction
 
 from annotator.infrastructure import audit
+from annotator.managing import members, project_settings
 from annotator.models import Assignment, Import, Membership, Origin, Project, Role, Task, User
-from annotator.projects import members, project_settings
 from annotator.stages import annotation, assignment
 from annotator.stages.annotation import ResponseRating, Submission
 from annotator.stages.importing import import_rows

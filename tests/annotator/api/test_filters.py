@@ -9,6 +9,7 @@ from rest_framework.mixins import ListModelMixin
 from rest_framework.test import APIClient
 
 from annotator.infrastructure.db.clock import database_now
+from annotator.managing import invitations
 from annotator.models import (
     BulkChange,
     Exclusion,
@@ -23,7 +24,6 @@ from annotator.models import (
     Webhook,
     WebhookDelivery,
 )
-from annotator.projects import invitations
 from annotator.urls import rest
 from rewards.models import Evaluation, EvaluationJob, RunState, Snapshot
 from tests.annotator.api.test_roles import TABLE

@@ -18,6 +18,10 @@ from django.urls import URLResolver, get_resolver, reverse
 from annotator.api.rubrics import answered
 from annotator.forms.seen import SeenFieldsForm
 from annotator.infrastructure.db.clock import database_now
+from annotator.managing import guidelines, members, project_settings, rubrics
+from annotator.managing import webhooks as endpoints
+from annotator.managing.preset_rubrics import AttributeText, RubricText
+from annotator.managing.webhooks import WebhookInput
 from annotator.models import (
     Adjudication,
     ExpertRating,
@@ -31,14 +35,10 @@ from annotator.models import (
     User,
     Webhook,
 )
-from annotator.projects import guidelines, members, project_settings, rubrics
-from annotator.projects.preset_rubrics import AttributeText, RubricText
 from annotator.stages import annotation
 from annotator.stages.importing import jobs, kept_mappings
 from annotator.stages.importing.mappings import read_mapping
 from annotator.stages.review import adjudicate
-from annotator.webhooks import endpoints
-from annotator.webhooks.endpoints import WebhookInput
 from tests.annotator.segmented import make_segmented_project, make_segmented_task
 from tests.builders import ATTRIBUTES, NOW, make_gold, make_member, make_task, rate
 from tests.conftest import As, Cast

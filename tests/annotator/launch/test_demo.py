@@ -9,8 +9,8 @@ from django.test import Client
 from annotator.analysis import figures
 from annotator.infrastructure.db.clock import database_now
 from annotator.launch import demo, run
+from annotator.managing import issues
 from annotator.models import Annotation, AuditEntry, Membership, Origin, Project, Task, User
-from annotator.projects import issues
 from tests.builders import NOW, claimed, make_project
 
 

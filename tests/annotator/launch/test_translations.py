@@ -11,7 +11,7 @@ import pytest
 from babel.messages.catalog import Catalog, Message
 
 from annotator.launch import compiled_translations, prepare, translations
-from annotator.projects.preset_rubrics import HELPSTEER2
+from annotator.managing.preset_rubrics import HELPSTEER2
 
 pytestmark = pytest.mark.parametrize("po", translations.catalogues(), ids=lambda po: po.parent.parent.name)
 HIDDEN = re.compile(r"""\bf(["']).*\{_\(""")

@@ -21,9 +21,9 @@ from annotator.analysis.agreement.totals import refresh
 from annotator.analysis.quality import own_work
 from annotator.analysis.quality.own_work import PeerAgreement
 from annotator.analysis.quality.person_work import latest_assignments
+from annotator.managing import project_settings
+from annotator.managing.preset_rubrics import AttributeText, RubricText
 from annotator.models import Consensus, Project, Rating, Task, User
-from annotator.projects import project_settings
-from annotator.projects.preset_rubrics import AttributeText, RubricText
 from annotator.statistics.pair_counts import Selection
 from tests.builders import NOW, imported
 

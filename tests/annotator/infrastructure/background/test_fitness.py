@@ -14,8 +14,8 @@ from django.test import Client
 from annotator.infrastructure.background import fitness, heartbeats, redis_client
 from annotator.infrastructure.background.fitness import Fault
 from annotator.infrastructure.storage import artifacts
+from annotator.managing.issues import Issue, Problem, facts, issues
 from annotator.models import Installation, User
-from annotator.projects.issues import Issue, Problem, facts, issues
 from tests.builders import make_project
 from tests.refusals import refusal
 

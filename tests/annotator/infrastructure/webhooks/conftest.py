@@ -7,9 +7,9 @@ from django.conf import LazySettings
 
 from annotator.infrastructure.background import heartbeats
 from annotator.infrastructure.db.clock import database_now
+from annotator.managing import webhooks as endpoints
+from annotator.managing.webhooks import WebhookInput
 from annotator.models import Project, Webhook
-from annotator.webhooks import endpoints
-from annotator.webhooks.endpoints import WebhookInput
 from tests.annotator.infrastructure.webhooks.receiver import Receiver, listening
 from tests.conftest import Cast
 

@@ -10,8 +10,8 @@ from rest_framework.test import APIClient
 from annotator.infrastructure.background import heartbeats
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.webhooks.events import announce
+from annotator.managing import webhooks as endpoints
 from annotator.models import AuditEntry, Project, Webhook, WebhookDelivery
-from annotator.webhooks import endpoints
 from tests.conftest import Cast
 
 pytestmark = pytest.mark.django_db

@@ -20,9 +20,9 @@ from annotator.infrastructure.background import messages, redis_client
 from annotator.infrastructure.db import locks
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.webhooks import deliveries, events
+from annotator.managing import archive, deletion
+from annotator.managing import webhooks as endpoints
 from annotator.models import AuditEntry, Project, Webhook, WebhookDelivery
-from annotator.projects import archive, deletion
-from annotator.webhooks import endpoints
 from tests.annotator.infrastructure.webhooks.conftest import make_hook
 from tests.annotator.infrastructure.webhooks.receiver import Receiver, listening
 from tests.celery_workers import wait_for, worker

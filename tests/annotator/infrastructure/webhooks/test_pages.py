@@ -6,8 +6,8 @@ import pytest
 from django.test import Client
 
 from annotator.infrastructure.webhooks.events import announce
+from annotator.managing import members
 from annotator.models import Project, Webhook, WebhookDelivery
-from annotator.projects import members
 from tests.annotator.infrastructure.webhooks.conftest import make_hook
 from tests.conftest import Cast
 

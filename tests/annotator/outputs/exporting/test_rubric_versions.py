@@ -11,17 +11,17 @@ from rest_framework.test import APIClient
 
 from annotator.analysis.agreement.reports import report
 from annotator.infrastructure.jobs import Pulse
+from annotator.managing import rubrics
+from annotator.managing.preset_rubrics import RubricText
 from annotator.models import Annotation, Label, Project, Release
 from annotator.outputs.exporting.filters import Filters
 from annotator.outputs.exporting.layouts import LAYOUTS
 from annotator.outputs.exporting.rows import NoRubricVersion
 from annotator.outputs.releases.folder import write
-from annotator.projects import rubrics
-from annotator.projects.preset_rubrics import RubricText
 from annotator.stages.review import adjudicate
 from annotator.statistics.pair_counts import Selection
+from tests.annotator.managing.test_rubrics import attribute, rate_by
 from tests.annotator.outputs.exporting.test_rows import exported, rows
-from tests.annotator.projects.test_rubrics import attribute, rate_by
 from tests.builders import NOW, imported, label_row, make_task, ratings_row
 from tests.conftest import Cast
 

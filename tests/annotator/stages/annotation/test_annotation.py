@@ -6,8 +6,8 @@ import pytest
 from django.db import connection, transaction
 from django.test import Client
 
+from annotator.managing.settings_check import InvalidProject, check
 from annotator.models import Annotation, Assignment, Consensus, Draft, Label, Project, Report, Task
-from annotator.projects.settings_check import InvalidProject, check
 from annotator.reading import assignment_rows
 from annotator.stages import annotation, assignment
 from annotator.stages.annotation import IncompleteRating, Refused, Submission, submissions

@@ -18,9 +18,9 @@ from annotator.infrastructure.limits import (
     MOST_RESPONSES,
     MOST_SEGMENTS,
 )
+from annotator.managing import rubrics
+from annotator.managing.preset_rubrics import AttributeText, RubricText
 from annotator.models import Assignment, Draft, Project, Rating, Response, User
-from annotator.projects import rubrics
-from annotator.projects.preset_rubrics import AttributeText, RubricText
 from annotator.stages import annotation, assignment
 from tests.builders import NOW, imported, make_member, make_project, make_user, task_row
 

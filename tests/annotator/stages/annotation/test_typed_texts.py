@@ -7,10 +7,10 @@ from django.test import Client
 from django.utils import translation
 
 from annotator.forms.rating import RatingForm
+from annotator.managing import rubrics
+from annotator.managing.guidelines import template_for
+from annotator.managing.preset_rubrics import AttributeText, RubricText
 from annotator.models import Project, Rubric
-from annotator.projects import rubrics
-from annotator.projects.guidelines import template_for
-from annotator.projects.preset_rubrics import AttributeText, RubricText
 from tests.builders import make_task
 from tests.conftest import Cast
 

@@ -9,10 +9,10 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from annotator.infrastructure.limits import LONGEST_EDIT
+from annotator.managing import project_settings
+from annotator.managing.settings_check import InvalidProject
 from annotator.models import Annotation, AuditEntry, Import, Project, Rating, Response, Task, User
 from annotator.models.rubric import names_of_domains
-from annotator.projects import project_settings
-from annotator.projects.settings_check import InvalidProject
 from annotator.stages import annotation, assignment, pii
 from annotator.stages.annotation import IncompleteRating, ResponseRating
 from annotator.stages.pii.redaction import redact

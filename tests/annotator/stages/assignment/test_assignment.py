@@ -7,8 +7,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from annotator.managing.archive import archive
 from annotator.models import Assignment, Draft, Exclusion, PauseReason, Project, Tally, Task, User
-from annotator.projects.archive import archive
 from annotator.stages import annotation, assignment
 from annotator.stages.annotation import drafts
 from annotator.stages.assignment import claim, task_choice

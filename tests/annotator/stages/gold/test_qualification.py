@@ -5,8 +5,8 @@ from html import unescape
 import pytest
 from django.test import Client
 
+from annotator.managing.archive import archive
 from annotator.models import Membership, PauseReason, Project, QualificationRun, Role, Task, User
-from annotator.projects.archive import archive
 from annotator.stages import assignment
 from annotator.stages.assignment import REASONS
 from annotator.stages.gold import gold_tasks, qualification

@@ -20,8 +20,8 @@ from annotator.infrastructure.jobs import ATTEMPTS
 from annotator.infrastructure.stopping import stopping
 from annotator.infrastructure.storage import artifacts, disk_space
 from annotator.infrastructure.storage.disk_space import DiskNearlyFull
+from annotator.managing import archive
 from annotator.models import AuditEntry, Import, ImportJob, Project, Rubric, Task, User
-from annotator.projects import archive
 from annotator.stages.importing import batches, import_rows, jobs, samples, withdrawal
 from annotator.stages.importing.jobs import uploads, work
 from annotator.stages.importing.mapped_rows import MissingColumn

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from annotator.managing.preset_rubrics import AttributeText, RubricText
+from annotator.managing.rubrics import own_of
 from annotator.models import Label, Project, Rating, Response, Task
 from annotator.outputs.exporting.filters import EVERYTHING, Filters
 from annotator.outputs.exporting.formats import encoded
 from annotator.outputs.exporting.layouts import LAYOUTS
-from annotator.projects.preset_rubrics import AttributeText, RubricText
-from annotator.projects.rubrics import own_of
 from annotator.stages.importing import import_rows
 from tests.annotator.segmented import TEXT, make_segmented_project, make_segmented_task, rate_segments
 from tests.builders import NOW, imported, make_member, make_project, make_user, task_row

@@ -12,8 +12,8 @@ from rest_framework.test import APIClient
 
 from annotator.infrastructure.background import heartbeats
 from annotator.infrastructure.refusals import Refusal
+from annotator.managing.archive import archive
 from annotator.models import Assignment, AuditEntry, BulkChange, ChangedTask, Label, Project, Report, Task, User
-from annotator.projects.archive import archive
 from annotator.stages import annotation
 from annotator.stages.annotation import decide_quarantine
 from annotator.stages.review import bulk_changes

@@ -7,8 +7,8 @@ from datetime import datetime
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from annotator.managing import members
 from annotator.models import Membership, PauseReason
-from annotator.projects import members
 from annotator.stages.gold import gold_tasks
 
 

@@ -3,8 +3,8 @@
 import pytest
 from django.test import Client
 
+from annotator.managing.guidelines import acknowledge, publish_guidelines
 from annotator.models import Guideline, Membership, Project
-from annotator.projects.guidelines import acknowledge, publish_guidelines
 from tests.conftest import Cast
 
 PAGE = "/projects/talk/guidelines/"

@@ -4,9 +4,9 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
+from annotator.managing import invitation_lists, invitations
+from annotator.managing.invitation_lists import WrongLines
 from annotator.models import Invitation, Project, Role
-from annotator.projects import invitation_lists, invitations
-from annotator.projects.invitation_lists import WrongLines
 from tests.builders import NOW
 from tests.conftest import Cast
 

@@ -11,6 +11,8 @@ from django.test import Client
 
 from annotator.analysis.quality import person_work
 from annotator.infrastructure.db.clock import database_now
+from annotator.managing import invitations, password_links
+from annotator.managing.invitations import InvitationInput
 from annotator.models import (
     Exclusion,
     Guideline,
@@ -23,8 +25,6 @@ from annotator.models import (
     Role,
     User,
 )
-from annotator.projects import invitations, password_links
-from annotator.projects.invitations import InvitationInput
 from tests.annotator.analysis.quality.test_flags import FINE
 from tests.builders import NOW, imported, make_member, make_project, make_task, make_user, pseudonym, rate, ratings_row
 from tests.conftest import Cast

@@ -17,9 +17,9 @@ from annotator.infrastructure.background import heartbeats
 from annotator.infrastructure.background.heartbeats import QUEUES
 from annotator.infrastructure.db.statements import Statement
 from annotator.infrastructure.storage import disk_space
+from annotator.managing.guidelines import blanks
+from annotator.managing.settings_check import never_met
 from annotator.models import Project
-from annotator.projects.guidelines import blanks
-from annotator.projects.settings_check import never_met
 
 MANY = 1_000
 """Tasks that wait are counted up to one more than this."""

@@ -5,9 +5,9 @@ import re
 import pytest
 from django.test import Client
 
+from annotator.managing import rubrics
+from annotator.managing.preset_rubrics import AttributeText, RubricText
 from annotator.models import Project
-from annotator.projects import rubrics
-from annotator.projects.preset_rubrics import AttributeText, RubricText
 from annotator.templatetags.scales import level
 from rewards.models import RewardModel, Score
 from tests.annotator.models.test_constraints import make_model

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from annotator.managing import project_settings
+from annotator.managing.settings_check import InvalidProject, check
 from annotator.models import Project, Rubric
-from annotator.projects import project_settings
-from annotator.projects.settings_check import InvalidProject, check
 from tests.builders import make_project
 
 

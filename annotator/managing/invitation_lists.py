@@ -17,9 +17,9 @@ from django.utils.translation import ngettext
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.spreadsheets import csv_lines, text_of_cell
 from annotator.infrastructure.web.query_parameters import as_number
+from annotator.managing import invitations
+from annotator.managing.invitations import DAYS, LONGEST_NAME, InvitationInput
 from annotator.models import Invitation, Project, Role, User
-from annotator.projects import invitations
-from annotator.projects.invitations import DAYS, LONGEST_NAME, InvitationInput
 
 MOST_LINES = 500
 HEADER = ("name", "role", "languages", "quota")

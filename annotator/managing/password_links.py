@@ -16,8 +16,8 @@ from annotator.accounts import passwords
 from annotator.accounts.passwords import UnknownLink
 from annotator.infrastructure import audit
 from annotator.infrastructure.refusals import Refusal
+from annotator.managing.members import WeakPassword
 from annotator.models import PasswordLink, Project, Role, User
-from annotator.projects.members import WeakPassword
 
 HOURS = 24
 

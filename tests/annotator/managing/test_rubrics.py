@@ -8,12 +8,12 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 
 from annotator.infrastructure.refusals import Refusal
+from annotator.managing import project_settings, rubrics
+from annotator.managing.archive import archive
+from annotator.managing.preset_rubrics import AttributeText, RubricText
+from annotator.managing.rubrics import InvalidRubric
+from annotator.managing.settings_check import InvalidProject, never_met, scales_of
 from annotator.models import Annotation, Attribute, AuditEntry, Label, Project, RecountWanted, Rubric, Task
-from annotator.projects import project_settings, rubrics
-from annotator.projects.archive import archive
-from annotator.projects.preset_rubrics import AttributeText, RubricText
-from annotator.projects.rubrics import InvalidRubric
-from annotator.projects.settings_check import InvalidProject, never_met, scales_of
 from annotator.stages import annotation
 from annotator.stages.annotation import IncompleteRating, ResponseRating, Submission
 from tests.builders import NOW, claimed, make_project, make_task, rate

@@ -27,10 +27,10 @@ from annotator.infrastructure.limits import (
     MOST_LEVELS,
 )
 from annotator.infrastructure.refusals import Refusal
+from annotator.managing.preset_rubrics import AttributeText, RubricText
+from annotator.managing.presets import scaled_limits
+from annotator.managing.settings_check import is_rated
 from annotator.models import Annotation, Attribute, Project, Rating, Rubric, Tally, Task, User
-from annotator.projects.preset_rubrics import AttributeText, RubricText
-from annotator.projects.presets import scaled_limits
-from annotator.projects.settings_check import is_rated
 from annotator.reading.in_use import require_in_use
 from annotator.stages import assignment
 

@@ -8,9 +8,9 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from annotator.forms.rubric import RubricEditor
+from annotator.managing import project_settings
+from annotator.managing.preset_rubrics import RubricText
 from annotator.models import Project
-from annotator.projects import project_settings
-from annotator.projects.preset_rubrics import RubricText
 
 pytestmark = pytest.mark.django_db
 PAGE = "/projects/talk/rubric/"

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from annotator.managing import guidelines
+from annotator.managing.guidelines import LONGEST_GUIDELINES, NewerGuidelines, difference, publish, publish_guidelines
 from annotator.models import Exclusion, Guideline, Membership, Project, Role
-from annotator.projects import guidelines
-from annotator.projects.guidelines import LONGEST_GUIDELINES, NewerGuidelines, difference, publish, publish_guidelines
 from tests.builders import NOW, make_member, make_user
 from tests.conftest import Cast
 

@@ -19,9 +19,9 @@ from annotator.accounts.passwords import UnknownLink
 from annotator.infrastructure import audit
 from annotator.infrastructure.db.storable_text import check_written
 from annotator.infrastructure.refusals import Refusal
+from annotator.managing import members
 from annotator.models import MOST_PLACES, Exclusion, Invitation, InvitationUse, Membership, Project, Role, User
 from annotator.models.member import maker_manages
-from annotator.projects import members
 
 DAYS, MOST_DAYS = 7, 90
 LONGEST_NAME = 150

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from django.db import transaction
 
+from annotator.managing import project_settings
+from annotator.managing.settings_check import InvalidProject
 from annotator.models import Consensus, Label, Project, Task, User
-from annotator.projects import project_settings
-from annotator.projects.settings_check import InvalidProject
 from annotator.stages import annotation, assignment
 from annotator.stages.consensus import ProtocolPreview, previews, protocol_preview
 from annotator.stages.review import adjudicate

@@ -17,8 +17,8 @@ from annotator.infrastructure.db import locks
 from annotator.infrastructure.db.retries import in_transaction
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.web.numbers import number
+from annotator.managing.members import follow_roles
 from annotator.models import Project, Tally, Task
-from annotator.projects.members import follow_roles
 
 AT_ONCE = 200
 SYNC_LIMIT = 1000

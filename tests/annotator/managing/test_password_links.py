@@ -6,10 +6,10 @@ import pytest
 
 from annotator.accounts import tokens
 from annotator.accounts.passwords import UnknownLink
+from annotator.managing import members, password_links
+from annotator.managing.members import WeakPassword
+from annotator.managing.password_links import PasswordLinkEnded
 from annotator.models import AuditEntry, PasswordLink, Project, Role, Token, User
-from annotator.projects import members, password_links
-from annotator.projects.members import WeakPassword
-from annotator.projects.password_links import PasswordLinkEnded
 from tests.builders import NOW, make_member, make_project, make_user
 from tests.conftest import Cast
 from tests.refusals import refusal

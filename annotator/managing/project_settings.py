@@ -12,12 +12,12 @@ from django.utils.translation import gettext as _
 from annotator.infrastructure import audit
 from annotator.infrastructure.limits import MOST_ANNOTATORS
 from annotator.infrastructure.stale_edits import Seen, require_as_seen
+from annotator.managing import members, project_settings, rubrics
+from annotator.managing.guidelines import publish_guidelines
+from annotator.managing.preset_rubrics import DEFAULT_RUBRIC, RubricText
+from annotator.managing.settings import RECOUNTING
+from annotator.managing.settings_check import InvalidProject, check, deciding_in, scales_of
 from annotator.models import Project, Rubric, User
-from annotator.projects import members, project_settings, rubrics
-from annotator.projects.guidelines import publish_guidelines
-from annotator.projects.preset_rubrics import DEFAULT_RUBRIC, RubricText
-from annotator.projects.settings import RECOUNTING
-from annotator.projects.settings_check import InvalidProject, check, deciding_in, scales_of
 from annotator.stages import assignment
 from annotator.stages.consensus import ProtocolPreview, protocol_preview
 

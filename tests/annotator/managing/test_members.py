@@ -2,9 +2,9 @@
 
 import pytest
 
+from annotator.managing import members
+from annotator.managing.members import RefusedName, WeakPassword
 from annotator.models import Annotation, Assignment, Membership, Project, Role, User
-from annotator.projects import members
-from annotator.projects.members import RefusedName, WeakPassword
 from annotator.stages import annotation
 from tests.builders import NOW, claimed, make_task, submission
 from tests.conftest import Cast

@@ -5,15 +5,15 @@ from datetime import timedelta
 import pytest
 
 from annotator.accounts.passwords import UnknownLink
-from annotator.models import AuditEntry, Exclusion, Invitation, Membership, Project, Role, User
-from annotator.projects import archive, invitations, members
-from annotator.projects.invitations import (
+from annotator.managing import archive, invitations, members
+from annotator.managing.invitations import (
     AlreadyMember,
     InvitationEnded,
     InvitationInput,
     StillExcluded,
     UnusableInvitation,
 )
+from annotator.models import AuditEntry, Exclusion, Invitation, Membership, Project, Role, User
 from tests.builders import NOW, make_member, make_user
 from tests.conftest import Cast
 

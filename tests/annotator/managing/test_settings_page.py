@@ -12,12 +12,12 @@ from annotator.api.projects import AnnotatorsProjectSerializer, ProjectSerialize
 from annotator.forms.new_project import ASKED, NewProjectForm
 from annotator.forms.project_settings import ProjectSettingsForm
 from annotator.infrastructure.limits import MOST_ANNOTATORS
+from annotator.managing import project_settings
+from annotator.managing.preset_rubrics import AttributeText, RubricText
+from annotator.managing.presets import NUMBERS
+from annotator.managing.rubrics import offer
+from annotator.managing.settings import NAMES, RECOUNTING, TRAINER
 from annotator.models import AuditEntry, Project, Role, Rubric, Task, User
-from annotator.projects import project_settings
-from annotator.projects.preset_rubrics import AttributeText, RubricText
-from annotator.projects.presets import NUMBERS
-from annotator.projects.rubrics import offer
-from annotator.projects.settings import NAMES, RECOUNTING, TRAINER
 from annotator.stages import assignment
 from tests.builders import NOW, make_project, make_task, make_user, rate
 from tests.conftest import As, Cast

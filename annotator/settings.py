@@ -180,7 +180,7 @@ LOGIN_WAIT_MINUTES = environment.count("LOGIN_WAIT_MINUTES", 15)
 SESSION_COOKIE_AGE = environment.count("SESSION_DAYS", 14) * 24 * 60 * 60
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
-CSRF_FAILURE_VIEW = "annotator.views.login.csrf_failure"
+CSRF_FAILURE_VIEW = "annotator.pages.account.login.csrf_failure"
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"

@@ -6,7 +6,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from annotator.api.schema import KeptSchema
 from annotator.models.public_ids import TaskIdConverter
-from annotator.views import login, settings
+from annotator.pages.account import login, settings
 
 # `path` looks the converter up, so it is registered before the addresses that use it.
 register_converter(TaskIdConverter, "task")
@@ -24,7 +24,7 @@ rest: list[URLPattern | URLResolver] = [
 urlpatterns = [
     # First, because Django tries addresses in turn and these are asked for most.
     path("api/v1/", include((rest, "api"))),
-    path("", include("annotator.views.urls")),
+    path("", include("annotator.pages.urls")),
     path("", include("rewards.views.urls")),
     # Before the admin's own addresses, so that there is one way to log in, to log out, and to choose a password.
     path("admin/login/", login.admin_login, name="admin-login"),

@@ -15,10 +15,10 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 
 from annotator.accounts import tokens
 from annotator.admin.scoping import Recorded, Titled
-from annotator.forms.seen import SeenFieldsForm
 from annotator.infrastructure import audit
 from annotator.managing import members
 from annotator.models import ImportedRater, Token, User
+from annotator.pages.projects.seen import SeenFieldsForm
 
 admin.site.unregister(Group)
 

@@ -13,8 +13,8 @@ from unfold.admin import StackedInline
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from annotator.admin.scoping import ManagedOnly, OfManagedProjects, Recorded
-from annotator.forms.seen import SeenFieldsForm
 from annotator.models import Assignment, Attribute, ExpertRating, Gold, Project
+from annotator.pages.projects.seen import SeenFieldsForm
 from annotator.templatetags.scales import level
 
 

@@ -19,9 +19,9 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 
-from annotator.forms.seen import SeenFieldsForm
 from annotator.infrastructure import audit
 from annotator.models import Project, Task
+from annotator.pages.projects.seen import SeenFieldsForm
 from annotator.reading.access import user_of
 
 

@@ -13,11 +13,11 @@ from rest_framework.views import APIView
 
 from annotator.api.fields import KnownFields, validated
 from annotator.api.model_serializers import ModelSerializer
-from annotator.forms.data import TasksForm
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.web.query_parameters import flag
 from annotator.models import BulkChange
 from annotator.models.public_ids import LARGEST
+from annotator.pages.data.data_form import TasksForm
 from annotator.reading import access
 from annotator.reading.search import criteria
 from annotator.reading.search.criteria import MOST_TASKS

@@ -17,8 +17,8 @@ from annotator.api.fields import RankingField
 from annotator.api.filters import AnnotationFilter
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.serializers import MessageSerializer, RatingOutSerializer, shown_rating
-from annotator.forms.data import TasksForm
 from annotator.models import Annotation, Task
+from annotator.pages.data.data_form import TasksForm
 from annotator.reading import access
 from annotator.reading.blindness import tasks_held_by
 from annotator.reading.pseudonyms import name_of

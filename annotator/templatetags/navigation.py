@@ -12,9 +12,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from annotator.models import Project
+from annotator.pages import navigation
+from annotator.pages.glossary import TERMS
 from annotator.reading import access
-from annotator.views import navigation
-from annotator.views.glossary import TERMS
 
 register = template.Library()
 

@@ -12,8 +12,8 @@ from django.forms import BoundField
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
-from annotator.forms.rating import CONFIDENCE_TEXTS, SAFETY_TEXTS
 from annotator.models import Rating, UnsafeCategory
+from annotator.pages.rating.rating_form import CONFIDENCE_TEXTS, SAFETY_TEXTS
 
 register = template.Library()
 MOST_WORDED = 3

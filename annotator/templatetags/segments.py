@@ -8,7 +8,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from annotator.forms.segments import SegmentRow
+from annotator.pages.rating.segments_form import SegmentRow
 
 register = template.Library()
 

@@ -15,8 +15,8 @@ from annotator.infrastructure.background.backlogs import backlogs
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.health import readiness
 from annotator.models import Assignment, BackgroundFailure, Project
+from annotator.pages.navigation import Entry, pages_of, places_of
 from annotator.reading.access import reviewed_projects, user_of
-from annotator.views.navigation import Entry, pages_of, places_of
 from rewards.admin import installation
 from rewards.models import RewardModel, TrainingRun
 

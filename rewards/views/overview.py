@@ -18,10 +18,10 @@ from annotator.analysis.pace import Outlook, outlook, still_expected
 from annotator.infrastructure.db.clock import database_now
 from annotator.managing.issues import MANY, Facts, Problem, facts, issues
 from annotator.models import Project, User
+from annotator.pages.projects import overview_charts as charts
 from annotator.reading import access
 from annotator.reading.access import user_of
 from annotator.reading.pseudonyms import Naming, Pseudonyms
-from annotator.views import overview_charts as charts
 from rewards import registry
 from rewards.models import RewardModel, RunState, TrainingRun
 from rewards.views.run_lists import state_of

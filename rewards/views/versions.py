@@ -10,7 +10,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_POST
 
-from annotator.forms.seen import SeenField
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.stale_edits import FIELD, ChangedMeanwhile, sealed
@@ -19,6 +18,7 @@ from annotator.infrastructure.web.numbers import number
 from annotator.infrastructure.web.query_parameters import number_in
 from annotator.models import Project, User
 from annotator.outputs.releases.particulars import OTHER, UNKNOWN
+from annotator.pages.projects.seen import SeenField
 from annotator.reading import access
 from annotator.reading.access import user_of
 from rewards import (

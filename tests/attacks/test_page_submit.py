@@ -6,7 +6,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from annotator.models import Annotation, Assignment, Project
-from tests.annotator.test_history import form
+from tests.annotator.pages.test_history import form
 from tests.builders import claimed, make_task
 from tests.conftest import Cast
 

@@ -45,7 +45,7 @@ def _rest() -> Iterator[str]:
 def _pages(client: Client, user: User) -> Iterator[str]:
     """Pages that answer a POST, be it with 404. Of those below admin/ only our own: the rest is the admin's forms."""
     for place, pattern in _patterns(get_resolver()):
-        ours = pattern.lookup_str.startswith(("annotator.views.", "rewards.admin.urls."))
+        ours = pattern.lookup_str.startswith(("annotator.pages.", "rewards.admin.urls."))
         if not place.startswith("api/v1/") and (ours or not place.startswith("admin/")):
             address = re.sub(r"<(\w+):\w+>", lambda match: "0" if match[1] in ("int", "task") else "none", place)
             client.force_login(user)

@@ -10,11 +10,11 @@ from django.core.management import call_command
 from django.test import Client, override_settings
 from rest_framework.test import APIClient
 
-from annotator.forms.project_settings import ProjectSettingsForm
 from annotator.infrastructure.db.clock import database_now
 from annotator.managing import invitations, password_links
 from annotator.managing.invitations import InvitationInput
 from annotator.models import Invitation, Project, Role, Task, User
+from annotator.pages.projects.project_settings_form import ProjectSettingsForm
 from annotator.stages.review.bulk_changes import change_many
 from rewards.api import openrlhf
 from rewards.models import TrainingRun

@@ -25,10 +25,10 @@ from annotator.models import (
     Webhook,
 )
 from annotator.models.rubric import attributes_by_version
+from annotator.pages.projects import overview_charts
 from annotator.stages.annotation import skip
 from annotator.stages.assignment import recount_later
 from annotator.tasks import count_figures
-from annotator.views import overview_charts
 from rewards.models import RunState, TrainingRun
 from rewards.views.overview import OF_MANAGERS, Reader
 from tests.builders import NOW, claimed, make_gold, make_task, make_user, pseudonym, rate

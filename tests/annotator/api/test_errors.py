@@ -13,7 +13,7 @@ from rest_framework.test import APIClient
 
 from annotator.api import errors, health
 from annotator.models import Project
-from annotator.views import login
+from annotator.pages.account import login
 from tests.annotator.api.test_transfer import ENDS_OF_TIME
 from tests.builders import claimed, make_task
 from tests.conftest import As, Cast

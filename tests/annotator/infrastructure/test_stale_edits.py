@@ -16,7 +16,6 @@ from django.test import Client, RequestFactory
 from django.urls import URLResolver, get_resolver, reverse
 
 from annotator.api.rubrics import answered
-from annotator.forms.seen import SeenFieldsForm
 from annotator.infrastructure.db.clock import database_now
 from annotator.managing import guidelines, members, project_settings, rubrics
 from annotator.managing import webhooks as endpoints
@@ -35,6 +34,7 @@ from annotator.models import (
     User,
     Webhook,
 )
+from annotator.pages.projects.seen import SeenFieldsForm
 from annotator.stages import annotation
 from annotator.stages.importing import jobs, kept_mappings
 from annotator.stages.importing.mappings import read_mapping

@@ -7,10 +7,10 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from annotator.forms.rubric import RubricEditor
 from annotator.managing import project_settings
 from annotator.managing.preset_rubrics import RubricText
 from annotator.models import Project
+from annotator.pages.projects.rubric_form import RubricEditor
 
 pytestmark = pytest.mark.django_db
 PAGE = "/projects/talk/rubric/"

@@ -9,8 +9,6 @@ from django.utils.text import capfirst
 from rest_framework.test import APIClient
 
 from annotator.api.projects import AnnotatorsProjectSerializer, ProjectSerializer, ReviewersProjectSerializer
-from annotator.forms.new_project import ASKED, NewProjectForm
-from annotator.forms.project_settings import ProjectSettingsForm
 from annotator.infrastructure.limits import MOST_ANNOTATORS
 from annotator.managing import project_settings
 from annotator.managing.preset_rubrics import AttributeText, RubricText
@@ -18,6 +16,8 @@ from annotator.managing.presets import NUMBERS
 from annotator.managing.rubrics import offer
 from annotator.managing.settings import NAMES, RECOUNTING, TRAINER
 from annotator.models import AuditEntry, Project, Role, Rubric, Task, User
+from annotator.pages.projects.new_project_form import ASKED, NewProjectForm
+from annotator.pages.projects.project_settings_form import ProjectSettingsForm
 from annotator.stages import assignment
 from tests.builders import NOW, make_project, make_task, make_user, rate
 from tests.conftest import As, Cast

@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 from django.utils import translation
 
-from annotator.forms import RatingForm
 from annotator.models import Attribute, Project
+from annotator.pages.forms import RatingForm
 from annotator.settings import BASE_DIR
 from tests.builders import claimed, make_task
 from tests.conftest import Cast

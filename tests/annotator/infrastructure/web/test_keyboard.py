@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from annotator.infrastructure.web.keyboard import ACTIONS, keys_of
-from annotator.views.settings import KeysForm
+from annotator.pages.account.settings import KeysForm
 from tests.conftest import Cast
 
 START = {name: action.key for name, action in ACTIONS.items()}

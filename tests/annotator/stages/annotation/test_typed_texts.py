@@ -6,11 +6,11 @@ import pytest
 from django.test import Client
 from django.utils import translation
 
-from annotator.forms.rating import RatingForm
 from annotator.managing import rubrics
 from annotator.managing.guidelines import template_for
 from annotator.managing.preset_rubrics import AttributeText, RubricText
 from annotator.models import Project, Rubric
+from annotator.pages.rating.rating_form import RatingForm
 from tests.builders import make_task
 from tests.conftest import Cast
 

@@ -16,9 +16,9 @@ from django.urls import reverse
 from annotator.infrastructure.background import heartbeats
 from annotator.infrastructure.background.heartbeats import QueueHealth
 from annotator.models import Import, ImportJob, ImportMapping, Project, Role, Task, User
+from annotator.pages.data import data_import
 from annotator.stages.importing import jobs, kept_mappings, withdrawal
 from annotator.stages.importing.mappings import guessed, read_mapping
-from annotator.views import data_import
 from tests.builders import (
     ATTRIBUTES,
     NOW,
@@ -99,7 +99,7 @@ def test_imports_are_listed_with_their_counts(project: Project, pages: Client) -
 
 
 def test_the_list_is_paged(project: Project, pages: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("annotator.views.data_import.PAGE", 2)
+    monkeypatch.setattr("annotator.pages.data.data_import.PAGE", 2)
     numbers = [make_import(project) for _ in range(3)]
     assert f"?before={numbers[1]}" in text(pages, PAGE)
     older = text(pages, f"{PAGE}?before={numbers[1]}")

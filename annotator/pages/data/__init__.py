@@ -1,0 +1,1 @@
+"""Tasks, imports, exports and releases."""

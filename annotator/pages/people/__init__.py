@@ -1,0 +1,1 @@
+"""Members, invitations and their work."""

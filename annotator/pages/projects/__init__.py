@@ -1,0 +1,1 @@
+"""A project's overview, settings, rubric, guidelines, agreement and webhooks."""

@@ -1,0 +1,1 @@
+"""Rating tasks, and what an annotator sees of the own work."""

@@ -1,0 +1,1 @@
+"""What reviewers see and decide."""

@@ -13,8 +13,8 @@ from django_htmx.http import HttpResponseClientRedirect
 from annotator.accounts import tokens
 from annotator.infrastructure import audit
 from annotator.infrastructure.refusals import Refusal
+from annotator.middleware import HtmxRequest
 from annotator.models import PasswordLink, User
-from annotator.web.middleware import HtmxRequest
 
 OPEN = {"password", "admin-password", "logout", "admin-logout", "set_language"}
 """The names of the URLs that an account can reach while somebody else's choice is its password."""

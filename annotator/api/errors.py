@@ -13,11 +13,11 @@ from rest_framework.exceptions import APIException, NotAuthenticated, Validation
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
+from annotator import middleware
 from annotator.api.authentication import HOW
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.web import body_limits
 from annotator.infrastructure.web.error_answers import Errors, error_answer, error_body, is_rest
-from annotator.web import middleware
 
 _log = logging.getLogger(__name__)
 WHOLE = "non_field_errors"

@@ -100,7 +100,7 @@ def cell(examples: dict[str, tuple[str, ...]], starts: Starts, *, told: bool) ->
 def real_texts() -> list[str]:
     texts = []
     for file in ("tasks", "gold"):
-        lines = (ROOT / f"annotator/launch/demo/{file}.jsonl").read_text().splitlines()
+        lines = (ROOT / f"annotator/management/demo/{file}.jsonl").read_text().splitlines()
         texts += [response["text"] for line in lines for response in json.loads(line)["responses"]]
     for path in sorted(DATA.glob("*.jsonl*")):
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator.launch import demo
+from annotator.management import demo
 from annotator.models import User
 from tests.builders import NOW, make_project
 from tests.conftest import Cast

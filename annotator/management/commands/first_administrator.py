@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from annotator.launch import first_administrator
+from annotator.management import first_administrator
 from annotator.management.projects import RefusableCommand
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from annotator.infrastructure.db.clock import database_now
-from annotator.launch import demo
+from annotator.management import demo
 
 
 class Command(BaseCommand):

@@ -25,6 +25,7 @@ from annotator.infrastructure.web.acting import show_refusal
 from annotator.infrastructure.web.body_limits import most_bytes
 from annotator.infrastructure.web.lane_shares import require_share
 from annotator.infrastructure.web.paging import page_of
+from annotator.middleware import HtmxRequest
 from annotator.models import Import, ImportJob, ImportMapping, Project
 from annotator.pages.data.import_mapping_form import SENT, MappingForm, filled_in
 from annotator.reading import access
@@ -42,7 +43,6 @@ from annotator.stages.importing.mappings import (
     read_mapping,
 )
 from annotator.stages.importing.results import Notes
-from annotator.web.middleware import HtmxRequest
 
 PAGE = 20
 JOBS_SHOWN = 10

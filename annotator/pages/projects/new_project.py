@@ -15,11 +15,11 @@ from annotator.managing.presets import PRESETS, workload
 from annotator.managing.project_settings import copy_project
 from annotator.managing.settings import TRAINER
 from annotator.managing.settings_check import InvalidProject, deciding_in, never_met, scales_of
+from annotator.middleware import HtmxRequest
 from annotator.models import Project
 from annotator.pages.projects.new_project_form import CopyProjectForm, NewProjectForm
 from annotator.reading import access
 from annotator.reading.access import user_of
-from annotator.web.middleware import HtmxRequest
 
 
 @require_http_methods(["GET", "POST"])

@@ -14,12 +14,12 @@ from annotator.infrastructure.stale_edits import FIELD, ChangedMeanwhile, sealed
 from annotator.managing import archive, deletion, project_settings
 from annotator.managing.settings import COMMON, RECOUNTING, TRAINER
 from annotator.managing.settings_check import InvalidProject, never_met
+from annotator.middleware import HtmxRequest
 from annotator.models import AuditEntry, Project
 from annotator.pages.projects.new_project import show_errors
 from annotator.pages.projects.project_settings_form import DeleteProjectForm, ProjectSettingsForm
 from annotator.reading import access
 from annotator.reading.access import user_of
-from annotator.web.middleware import HtmxRequest
 
 
 @require_http_methods(["GET", "POST"])

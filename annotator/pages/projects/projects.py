@@ -13,11 +13,11 @@ from annotator.infrastructure.web.acting import show_refusal
 from annotator.infrastructure.web.query_parameters import number_in
 from annotator.managing import members
 from annotator.managing.guidelines import acknowledge, difference, read_before
+from annotator.middleware import HtmxRequest
 from annotator.models import Gold, Project, Role
 from annotator.pages.navigation import pages_of
 from annotator.reading import access
 from annotator.reading.access import user_of
-from annotator.web.middleware import HtmxRequest
 
 
 class OfferForm(forms.Form):

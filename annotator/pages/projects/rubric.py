@@ -19,11 +19,11 @@ from annotator.managing.guidelines import difference
 from annotator.managing.preset_rubrics import RubricText
 from annotator.managing.rubrics import Change, InvalidRubric, NewerRubric
 from annotator.managing.settings_check import never_met
+from annotator.middleware import HtmxRequest
 from annotator.models import Project, Rubric, User
 from annotator.pages.projects.rubric_form import RubricEditor, as_lines
 from annotator.reading import access
 from annotator.reading.access import user_of
-from annotator.web.middleware import HtmxRequest
 
 LARGEST_VERSION = 2**31 - 1
 LARGEST_FILE = 256 << 10

@@ -15,6 +15,7 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.web.acting import show_refusal
 from annotator.infrastructure.web.query_parameters import number_in
+from annotator.middleware import HtmxRequest
 from annotator.models import Assignment, Draft, Project, Report, Skip, SkipReason
 from annotator.pages.data.recut_form import recut as recut_form
 from annotator.pages.forms import RatingForm, ReportForm, SkipForm
@@ -26,7 +27,6 @@ from annotator.reading.access import user_of
 from annotator.stages import annotation, assignment
 from annotator.stages.assignment import Claim
 from annotator.stages.pii.highlights import marks_of
-from annotator.web.middleware import HtmxRequest
 
 MOST_REVISIONS = 99_999
 NOT_QUALIFIED = "not_qualified"

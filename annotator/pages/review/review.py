@@ -18,6 +18,7 @@ from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.web.acting import show_refusal
 from annotator.infrastructure.web.paging import page_of
 from annotator.infrastructure.web.query_parameters import choice_in, number_in
+from annotator.middleware import HtmxRequest
 from annotator.models import Annotation, Assignment, Label, Project, Pseudonym, Rating, Task, User, Verdict
 from annotator.pages.rating.rating_texts import comparison_text, preference_text, ranking_text, side_by_side
 from annotator.pages.rating.returning import back
@@ -53,7 +54,6 @@ from annotator.stages.review.queue import (
 from annotator.stages.review.rating_sheets import Reviewed, is_about_personal_information, reviewed
 from annotator.stages.review.verdicts import latest_verdicts
 from annotator.templatetags.scales import level
-from annotator.web.middleware import HtmxRequest
 
 PAGE = 25
 

@@ -8,7 +8,8 @@ from django.test import Client
 
 from annotator.analysis import figures
 from annotator.infrastructure.db.clock import database_now
-from annotator.launch import demo, run
+from annotator.launch import run
+from annotator.management import demo
 from annotator.managing import issues
 from annotator.models import Annotation, AuditEntry, Membership, Origin, Project, Task, User
 from tests.builders import NOW, claimed, make_project

@@ -12,7 +12,7 @@ from django.db import connection
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from annotator.infrastructure.background import pacing
-from annotator.launch import demo
+from annotator.management import demo
 from annotator.models import PiiSpan, Project, Task
 from annotator.stages.pii import scans
 from annotator.stages.pii.recognisers import Found

@@ -12,11 +12,12 @@ from django.utils import translation
 from annotator.infrastructure.storage.hidden_paths import without_places
 from annotator.infrastructure.web.markdown_tables import line, table
 from annotator.outputs.releases.particulars import OTHER, UNKNOWN
-from rewards import model_figures, registry, run_report
+from rewards import registry
 from rewards.evaluation import newest_by_name
 from rewards.learning.data import EXAMPLE
-from rewards.model_figures import Value
 from rewards.models import RewardModel
+from rewards.reports import model_figures, run_report
+from rewards.reports.model_figures import Value
 
 BASE_MODELS = {"minilm": ("sentence-transformers/all-MiniLM-L6-v2", "apache-2.0")}
 """Backbones that have a name of ours: their ids on the Hub and their licences."""

@@ -17,10 +17,11 @@ from annotator.infrastructure.web.lane_shares import require_share
 from annotator.models import Project, User
 from annotator.reading import access
 from annotator.reading.access import user_of
-from rewards import evaluation, evaluation_jobs, run_progress
+from rewards import evaluation, evaluation_jobs
 from rewards.access import managed_evaluation, managed_job
 from rewards.comparison import DIGITS, Cell, Line, compare, groups_of
 from rewards.models import Evaluation, EvaluationJob, RewardModel
+from rewards.reports import run_progress
 
 MEASURES = {
     "accuracy": gettext_lazy("Accuracy"),

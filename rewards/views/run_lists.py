@@ -7,8 +7,8 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy
 
 from annotator.infrastructure.storage.hidden_paths import value_without_places
-from rewards import run_report
 from rewards.models import RunState, TrainingRun
+from rewards.reports import run_report
 
 PAGE = 15
 GOOD, BAD = (RunState.PROMOTED, RunState.DONE), (RunState.FAILED, RunState.REJECTED, RunState.CANCELLED)

@@ -19,12 +19,13 @@ from annotator.models.annotation import NEITHER_VALID
 from annotator.models.public_ids import response_of
 from annotator.models.splits import is_held_out
 from annotator.stages.review import adjudicate
-from rewards import largest_errors, new_labels, run_progress, scoring
+from rewards import largest_errors, new_labels, scoring
 from rewards.learning.config import PATH_SETTINGS, TrainConfig
 from rewards.learning.data import Response as Scored
 from rewards.learning.data import Task as Row
 from rewards.models import RewardModel, RunKind, RunState, ScoringPass, Snapshot, TrainingRun
 from rewards.reasons import coded, in_words
+from rewards.reports import run_progress
 from rewards.setting_texts import SETTINGS
 from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_member, make_project, make_task, make_user, rate
 from tests.conftest import As, Cast

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rewards import model_figures
 from rewards.learning import cross_training
 from rewards.learning.config import TrainConfig
 from rewards.learning.cross_training import fits_budget
 from rewards.learning.finetune import Diverged, Run, fine_tune
 from rewards.learning.train import train
+from rewards.reports import model_figures
 from tests.rewards.learning.builders import Row, make_rows, make_run, make_snapshot, read_events, read_json
 
 QUICK: dict[str, Any] = {

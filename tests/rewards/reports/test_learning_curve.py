@@ -7,8 +7,8 @@ import pytest
 from django.test import Client
 
 from annotator.models import Project
-from rewards import model_figures
 from rewards.models import RewardModel, TrainingRun
+from rewards.reports import model_figures
 from tests.annotator.models.test_constraints import make_model
 from tests.conftest import Cast
 

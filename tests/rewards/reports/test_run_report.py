@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from annotator.infrastructure.web.numbers import number
-from rewards import model_figures, run_report
 from rewards.learning.paired_gain import paired_gain
 from rewards.reasons import PAIRS, SQUARES, coded
+from rewards.reports import model_figures, run_report
 
 VERDICT = {"gain": 0.1234, "low": 0.05, "high": 0.2, "against": "the champion", "prompts": 40}
 

@@ -1,0 +1,1 @@
+"""Presents runs, models and their data: rows in, sentences, tables and charts out."""

@@ -15,9 +15,10 @@ from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.stopping import stopping
 from annotator.infrastructure.storage import artifacts, disk_space
 from annotator.models import Project
-from rewards import owned_runs, registry, snapshots
+from rewards import owned_runs, snapshots
 from rewards.learning.data import read_tasks
 from rewards.models import RewardModel, Snapshot, TrainingRun
+from rewards.registry import registry
 
 
 class ChampionMissing(Refusal):

@@ -12,19 +12,10 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.storage.hidden_paths import without_places
 from annotator.infrastructure.webhooks import events
-from rewards import (
-    announcements,
-    erasure,
-    evaluation_jobs,
-    owned_runs,
-    runs,
-    scoring,
-    snapshots,
-    training,
-    unlikely_ratings,
-)
+from rewards import announcements, evaluation_jobs, owned_runs, runs, scoring, snapshots, training, unlikely_ratings
 from rewards.models import RewardModel, RunKind, ScoringJob, TrainingRun
 from rewards.policies import alignment
+from rewards.registry import erasure
 from rewards.scoring import former_scores, pass_lanes
 from rewards.snapshots import jobs
 

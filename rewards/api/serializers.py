@@ -11,11 +11,11 @@ from annotator.api.segment_fields import CutField
 from annotator.infrastructure.storage.hidden_paths import value_without_places
 from annotator.models import Project
 from annotator.stages.segmenting import NotAPartition, partition
-from rewards import registry
 from rewards.evaluation import VALIDATION, newest_by_name
 from rewards.model_downloads.licenses import LONGEST_TEXT, MODEL_LICENSES
 from rewards.models import Policy, RewardModel, RunState, ScoringJob, Snapshot, SnapshotJob, TrainingRun
 from rewards.reasons import in_english, verdict_in_english
+from rewards.registry import registry
 from rewards.reports import model_figures, run_report
 from rewards.scoring import MOST_ITEMS
 from rewards.setting_texts import SETTINGS

@@ -12,10 +12,10 @@ from rest_framework.views import APIView
 
 from annotator.infrastructure.db.clock import database_now
 from annotator.reading import access
-from rewards import erasure
 from rewards.access import managed_snapshot, reviewed_snapshot_job
 from rewards.api.serializers import SnapshotJobSerializer, SnapshotSerializer
 from rewards.models import Snapshot
+from rewards.registry import erasure
 from rewards.snapshots import jobs
 
 

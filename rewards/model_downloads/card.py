@@ -12,10 +12,10 @@ from django.utils import translation
 from annotator.infrastructure.storage.hidden_paths import without_places
 from annotator.infrastructure.web.markdown_tables import line, table
 from annotator.outputs.releases.particulars import OTHER, UNKNOWN
-from rewards import registry
 from rewards.evaluation import newest_by_name
 from rewards.learning.data import EXAMPLE
 from rewards.models import RewardModel
+from rewards.registry import registry
 from rewards.reports import model_figures, run_report
 from rewards.reports.model_figures import Value
 

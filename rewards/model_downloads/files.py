@@ -17,7 +17,7 @@ from annotator.infrastructure.storage.hidden_paths import value_without_places
 from annotator.infrastructure.web.tar_archives import Member
 from rewards.model_downloads.card import card
 from rewards.models import RewardModel
-from rewards.registry import MANIFEST, REWARD_MANIFEST
+from rewards.registry.registry import MANIFEST, REWARD_MANIFEST
 
 CARD = "README.md"
 MODEL, REWARD = PARTS = ("model", "reward")

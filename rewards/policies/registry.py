@@ -16,10 +16,10 @@ from django.utils.translation import gettext as _
 from annotator.infrastructure import audit
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.storage.hidden_paths import value_without_places
-from rewards import registry
 from rewards.learning.data import file_sha256
 from rewards.models import Policy, RewardModel, TrainingRun
 from rewards.reasons import Reason, coded, in_english, in_words
+from rewards.registry import registry
 
 MANIFEST = "alignment.json"
 

@@ -22,8 +22,8 @@ from annotator.pages.projects import overview_charts as charts
 from annotator.reading import access
 from annotator.reading.access import user_of
 from annotator.reading.pseudonyms import Naming, Pseudonyms
-from rewards import registry
 from rewards.models import RewardModel, RunState, TrainingRun
+from rewards.registry import registry
 from rewards.views.run_lists import state_of
 
 TOLD_BY_STEPS = (Problem.NO_TASKS, Problem.NO_ANNOTATORS, Problem.TOO_FEW_ANNOTATORS, Problem.NO_GUIDELINES)

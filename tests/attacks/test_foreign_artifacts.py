@@ -9,12 +9,13 @@ from django.core.management import call_command
 
 from annotator.infrastructure.storage import artifacts
 from annotator.models import BackgroundFailure
-from rewards import erasure, promotion, snapshots, tasks, training
+from rewards import promotion, snapshots, tasks, training
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
+from rewards.registry import erasure
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW
 from tests.rewards.labelled import labelled_project
-from tests.rewards.test_erasure import model, snapshot_of
+from tests.rewards.registry.test_erasure import model, snapshot_of
 
 __all__ = ["model"]
 

@@ -20,8 +20,9 @@ from annotator.infrastructure.background.heartbeats import QueueHealth
 from annotator.infrastructure.jobs import ATTEMPTS
 from annotator.infrastructure.refusals import Refusal
 from annotator.models import AuditEntry, Project, Role, User
-from rewards import erasure, evaluation, evaluation_jobs
+from rewards import evaluation, evaluation_jobs
 from rewards.models import Evaluation, EvaluationJob, RewardModel, Snapshot
+from rewards.registry import erasure
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW, make_member, make_project, make_user
 from tests.conftest import As, Cast

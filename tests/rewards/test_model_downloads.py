@@ -17,13 +17,13 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from annotator.models import AuditEntry, Project, User
-from rewards import registry
 from rewards.learning.data import Item, Turn
 from rewards.learning.merged_reward import write_reward
 from rewards.learning.model_files import save_checkpoint
 from rewards.learning.score import load
 from rewards.model_downloads import licenses
 from rewards.models import Evaluation, RewardModel, Snapshot, TrainingRun
+from rewards.registry import registry
 from tests.builders import NOW
 from tests.conftest import Cast
 from tests.rewards.learning.conftest import decoder_directory, encoder_directory  # noqa: F401

@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from rewards import registry
 from rewards.management.models import named_model
+from rewards.registry import registry
 
 
 class Command(BaseCommand):

@@ -6,8 +6,9 @@ import json
 import pytest
 from django.core.management import CommandError, call_command
 
-from rewards import registry, snapshots
+from rewards import snapshots
 from rewards.models import RewardModel, TrainingRun
+from rewards.registry import registry
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW
 from tests.rewards.labelled import labelled_project

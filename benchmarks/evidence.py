@@ -29,8 +29,8 @@ from rewards.learning.splits import Part
 # The rules of promotion stand beside Django's models.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "annotator.settings")
 django.setup()
-from rewards import promotion  # noqa: E402
 from rewards.learning import finetune  # noqa: E402
+from rewards.promotion import promotion  # noqa: E402
 
 RETRAININGS = 20
 WORSE = 0.017

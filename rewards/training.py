@@ -11,9 +11,10 @@ from django.db import transaction
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.db.retries import outlasting_outages
 from annotator.models import Project
-from rewards import announcements, evaluation, largest_errors, owned_runs, promotion, run_settings, run_steps, runs
+from rewards import announcements, evaluation, largest_errors, owned_runs, run_settings, run_steps, runs
 from rewards.learning.data import Task, by_segments, read_tasks, scales_of
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
+from rewards.promotion import promotion
 from rewards.trainer_process import TrainerFailed, supervise
 
 CROSS_FITTED = "cross_fitted.jsonl"

@@ -13,7 +13,6 @@ from annotator.api.fields import validated
 from annotator.api.scopes import ForManagers
 from annotator.infrastructure.db.clock import database_now
 from annotator.reading import access
-from rewards import champions
 from rewards.access import managed_model, reviewed_model
 from rewards.api.serializers import (
     LicenseSerializer,
@@ -24,6 +23,7 @@ from rewards.api.serializers import (
 )
 from rewards.model_downloads.licenses import set_license
 from rewards.models import RewardModel
+from rewards.promotion import champions
 from rewards.registry import registry
 
 

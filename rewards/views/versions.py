@@ -21,12 +21,13 @@ from annotator.outputs.releases.particulars import OTHER, UNKNOWN
 from annotator.pages.projects.seen import SeenField
 from annotator.reading import access
 from annotator.reading.access import user_of
-from rewards import champions, largest_errors, runs, scoring
+from rewards import largest_errors, runs, scoring
 from rewards.evaluation import VALIDATION
 from rewards.model_downloads.files import files_of, reward_manifest
 from rewards.model_downloads.licenses import LONGEST_TEXT, MODEL_LICENSES, set_license
 from rewards.model_downloads.sending import sent_archive, sent_file
 from rewards.models import RewardModel, RunState
+from rewards.promotion import champions
 from rewards.registry import erasure, registry
 from rewards.reports import model_figures, run_report
 

@@ -19,7 +19,7 @@ from annotator.models import AuditEntry, Project, Task
 from rewards import runs, snapshots, unlikely_ratings
 from rewards.learning.config import config_hash
 from rewards.models import RewardModel, RunState, ScoringLane, Snapshot, SnapshotJob, TrainingRun
-from rewards.promotion import Verdict
+from rewards.promotion.promotion import Verdict
 from rewards.reasons import in_words
 from rewards.run_settings import check_config, settled
 from rewards.snapshots import building, jobs

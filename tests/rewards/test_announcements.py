@@ -6,8 +6,9 @@ import pytest
 from django.db import transaction
 
 from annotator.models import Project, Webhook
-from rewards import announcements, champions, runs
+from rewards import announcements, runs
 from rewards.models import RewardModel, RunState, TrainingRun
+from rewards.promotion import champions
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW, make_project
 

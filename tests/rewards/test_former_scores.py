@@ -6,8 +6,8 @@ import pytest
 from django.conf import LazySettings
 
 from annotator.models import Project, Response
-from rewards import promotion
 from rewards.models import RewardModel, Score, ScoringPass
+from rewards.promotion import promotion
 from rewards.scoring import former_scores, pass_lanes
 from rewards.scoring.former_scores import thin
 from tests.builders import ATTRIBUTES, NOW, make_project, make_task

@@ -4,9 +4,10 @@ import pytest
 from django.test import Client
 
 from annotator.models import Project
-from rewards import promotion, runs, tasks
+from rewards import runs, tasks
 from rewards.learning.data import read_tasks
 from rewards.models import RewardModel, RunState, TrainingRun
+from rewards.promotion import promotion
 from rewards.reasons import PAIRS
 from rewards.registry import registry
 from tests.builders import NOW, imported, label_row, make_user

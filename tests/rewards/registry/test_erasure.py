@@ -7,8 +7,9 @@ import pytest
 from django.test import TestCase
 
 from annotator.models import Task
-from rewards import promotion, snapshots
+from rewards import snapshots
 from rewards.models import OwnerlessFolder, RewardModel, RunState, Snapshot, TrainingRun
+from rewards.promotion import promotion
 from rewards.registry import erasure
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW

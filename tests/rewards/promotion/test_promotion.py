@@ -11,11 +11,12 @@ import pytest
 from numpy.typing import NDArray
 
 from annotator.models import AuditEntry, Project
-from rewards import promotion, reasons, training
+from rewards import reasons, training
 from rewards.learning.data import Response, Task, Turn
 from rewards.learning.paired_gain import Gain, paired_gain
 from rewards.models import RewardModel, RunState, TrainingRun
-from rewards.promotion import HeldOut, Predicted, decide
+from rewards.promotion import promotion
+from rewards.promotion.promotion import HeldOut, Predicted, decide
 from rewards.reasons import SQUARES
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW

@@ -6,8 +6,9 @@ from datetime import datetime
 from django.utils.translation import gettext as _
 
 from annotator.infrastructure.refusals import Refusal
-from rewards import promotion, reasons, scoring
+from rewards import reasons, scoring
 from rewards.models import RewardModel
+from rewards.promotion import promotion
 from rewards.reports import run_report
 
 

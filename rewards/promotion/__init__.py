@@ -1,0 +1,1 @@
+"""The gate between a candidate and the champion."""

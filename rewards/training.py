@@ -11,7 +11,8 @@ from django.db import transaction
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.db.retries import outlasting_outages
 from annotator.models import Project
-from rewards import announcements, evaluation, largest_errors, owned_runs, run_settings, run_steps, runs
+from rewards import announcements, owned_runs, run_settings, run_steps, runs
+from rewards.evaluation import evaluation, largest_errors
 from rewards.learning.data import Task, by_segments, read_tasks, scales_of
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from rewards.promotion import promotion

@@ -21,9 +21,9 @@ from annotator.infrastructure.spreadsheets import csv_lines
 from annotator.infrastructure.web import lane_shares, query_parameters
 from annotator.models import Project
 from annotator.reading import access
-from rewards import comparison, evaluation, evaluation_jobs
 from rewards.access import managed_evaluation, managed_job, reviewed_evaluation, reviewed_job
-from rewards.evaluation import LONGEST_NAME
+from rewards.evaluation import comparison, evaluation, evaluation_jobs
+from rewards.evaluation.evaluation import LONGEST_NAME
 from rewards.models import Evaluation, EvaluationJob
 
 FORMATS = ("json", "csv")

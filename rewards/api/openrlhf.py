@@ -24,7 +24,7 @@ from annotator.infrastructure.web import lane_shares, query_parameters
 from annotator.models import User
 from annotator.reading import access
 from rewards import scoring
-from rewards.chat_markup import item_of
+from rewards.evaluation.chat_markup import item_of
 from rewards.models import RewardModel
 
 MOST_QUERIES = 4_096

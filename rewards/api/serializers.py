@@ -11,7 +11,7 @@ from annotator.api.segment_fields import CutField
 from annotator.infrastructure.storage.hidden_paths import value_without_places
 from annotator.models import Project
 from annotator.stages.segmenting import NotAPartition, partition
-from rewards.evaluation import VALIDATION, newest_by_name
+from rewards.evaluation.evaluation import VALIDATION, newest_by_name
 from rewards.model_downloads.licenses import LONGEST_TEXT, MODEL_LICENSES
 from rewards.models import Policy, RewardModel, RunState, ScoringJob, Snapshot, SnapshotJob, TrainingRun
 from rewards.reasons import in_english, verdict_in_english

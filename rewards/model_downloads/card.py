@@ -12,7 +12,7 @@ from django.utils import translation
 from annotator.infrastructure.storage.hidden_paths import without_places
 from annotator.infrastructure.web.markdown_tables import line, table
 from annotator.outputs.releases.particulars import OTHER, UNKNOWN
-from rewards.evaluation import newest_by_name
+from rewards.evaluation.evaluation import newest_by_name
 from rewards.learning.data import EXAMPLE
 from rewards.models import RewardModel
 from rewards.registry import registry

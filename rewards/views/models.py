@@ -23,7 +23,7 @@ from annotator.models import Project, User
 from annotator.reading import access
 from annotator.reading.access import user_of
 from rewards import new_labels, reasons, runs, scoring
-from rewards.evaluation import VALIDATION
+from rewards.evaluation.evaluation import VALIDATION
 from rewards.models import ACTIVE_STATES, Evaluation, RewardModel, RunKind, RunState, TrainingRun
 from rewards.new_labels import unchanged_since
 from rewards.policies import policy_report

@@ -17,9 +17,9 @@ from annotator.infrastructure.web.lane_shares import require_share
 from annotator.models import Project, User
 from annotator.reading import access
 from annotator.reading.access import user_of
-from rewards import evaluation, evaluation_jobs
 from rewards.access import managed_evaluation, managed_job
-from rewards.comparison import DIGITS, Cell, Line, compare, groups_of
+from rewards.evaluation import evaluation, evaluation_jobs
+from rewards.evaluation.comparison import DIGITS, Cell, Line, compare, groups_of
 from rewards.models import Evaluation, EvaluationJob, RewardModel
 from rewards.reports import run_progress
 

@@ -21,8 +21,9 @@ from annotator.outputs.releases.particulars import OTHER, UNKNOWN
 from annotator.pages.projects.seen import SeenField
 from annotator.reading import access
 from annotator.reading.access import user_of
-from rewards import largest_errors, runs, scoring
-from rewards.evaluation import VALIDATION
+from rewards import runs, scoring
+from rewards.evaluation import largest_errors
+from rewards.evaluation.evaluation import VALIDATION
 from rewards.model_downloads.files import files_of, reward_manifest
 from rewards.model_downloads.licenses import LONGEST_TEXT, MODEL_LICENSES, set_license
 from rewards.model_downloads.sending import sent_archive, sent_file

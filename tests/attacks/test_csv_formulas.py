@@ -13,7 +13,7 @@ from annotator.models import Project, Response
 from annotator.outputs.exporting.rows import export
 from annotator.stages.importing import import_rows
 from annotator.stages.importing.sources import read_rows
-from rewards import comparison
+from rewards.evaluation import comparison
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW, imported, label_row, make_task, rate
 from tests.conftest import Cast

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewards.api.openrlhf import MOST_CHARACTERS, RewardRequestSerializer
-from rewards.chat_markup import conversation_of, item_of
+from rewards.evaluation.chat_markup import conversation_of, item_of
 from tests.refusals import refusal
 
 HOSTILE: dict[str, Callable[[int], str]] = {

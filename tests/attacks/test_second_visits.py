@@ -22,7 +22,8 @@ from annotator.stages import annotation
 from annotator.stages.gold import qualification
 from annotator.stages.importing import import_rows
 from annotator.stages.pii import scans
-from rewards import evaluation, unlikely_ratings
+from rewards import unlikely_ratings
+from rewards.evaluation import evaluation
 from rewards.models import RewardModel, Snapshot
 from rewards.scoring import pass_lanes
 from rewards.scoring.chunks import Chunk, score_chunk

@@ -217,7 +217,7 @@ def rewards_for_a_trainer(world: World) -> Any:
 
 def evaluation(world: World) -> None:
     """Without the process that loads the model."""
-    with mock.patch("rewards.evaluation.measured", return_value={"data": {"sha256": "c0ffee"}}):
+    with mock.patch("rewards.evaluation.evaluation.measured", return_value={"data": {"sha256": "c0ffee"}}):
         command("evaluate", world.model().pk, World.file)(world)
 
 

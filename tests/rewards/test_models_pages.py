@@ -19,7 +19,8 @@ from annotator.models.annotation import NEITHER_VALID
 from annotator.models.public_ids import response_of
 from annotator.models.splits import is_held_out
 from annotator.stages.review import adjudicate
-from rewards import largest_errors, new_labels, scoring
+from rewards import new_labels, scoring
+from rewards.evaluation import largest_errors
 from rewards.learning.config import PATH_SETTINGS, TrainConfig
 from rewards.learning.data import Response as Scored
 from rewards.learning.data import Task as Row

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from annotator.infrastructure.refusals import Refusal
-from rewards import evaluation
+from rewards.evaluation import evaluation
 from rewards.management.models import named_model
 
 

@@ -11,8 +11,9 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from annotator.models import Project
-from rewards import evaluation, training
-from rewards.comparison import compare
+from rewards import training
+from rewards.evaluation import evaluation
+from rewards.evaluation.comparison import compare
 from rewards.models import Evaluation, Snapshot
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import make_project

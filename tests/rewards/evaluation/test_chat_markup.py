@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from rewards.chat_markup import Turns, conversation_of, item_of
+from rewards.evaluation.chat_markup import Turns, conversation_of, item_of
 from tests.refusals import refusal
 
 SYSTEM, ASKED = {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?\nTell me: user or not?"}

@@ -8,7 +8,7 @@ import pytest
 
 from annotator.infrastructure.spreadsheets import csv_lines
 from annotator.models import Project
-from rewards.comparison import COLUMNS, Line, compare, groups_of, lines_of, rows_of
+from rewards.evaluation.comparison import COLUMNS, Line, compare, groups_of, lines_of, rows_of
 from rewards.learning.metrics import attribute_measures
 from rewards.views import pages
 from tests.annotator.models.test_constraints import make_model

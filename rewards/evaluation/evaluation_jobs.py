@@ -24,7 +24,7 @@ from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.storage import artifacts, disk_space
 from annotator.models import User
 from annotator.reading.in_use import require_in_use
-from rewards import evaluation
+from rewards.evaluation import evaluation
 from rewards.models import EvaluationJob, RewardModel
 from rewards.trainer_process import events_in
 

@@ -20,7 +20,7 @@ from annotator.infrastructure.background.heartbeats import QueueHealth
 from annotator.infrastructure.jobs import ATTEMPTS
 from annotator.infrastructure.refusals import Refusal
 from annotator.models import AuditEntry, Project, Role, User
-from rewards import evaluation, evaluation_jobs
+from rewards.evaluation import evaluation, evaluation_jobs
 from rewards.models import Evaluation, EvaluationJob, RewardModel, Snapshot
 from rewards.registry import erasure
 from tests.annotator.models.test_constraints import make_model

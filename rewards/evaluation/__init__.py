@@ -1,0 +1,1 @@
+"""Judges models on held-out rows and on files."""

@@ -14,7 +14,7 @@ from annotator.api.transfer import WhateverIsAccepted
 from annotator.infrastructure.spreadsheets import csv_lines
 from annotator.infrastructure.web import query_parameters
 from annotator.reading import access
-from rewards.rated_models import CHAMPION, COLUMNS, PEOPLE, rated_models, rows_of
+from rewards.leaderboard.rated_models import CHAMPION, COLUMNS, PEOPLE, rated_models, rows_of
 
 FORMATS = ("json", "csv")
 

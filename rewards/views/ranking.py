@@ -12,8 +12,8 @@ from annotator.infrastructure.web.charts import Chart, Kind, Series
 from annotator.models import Attribute
 from annotator.reading import access
 from annotator.reading.access import user_of
-from rewards.model_ranking import Estimate, RankedModel, Ranking
-from rewards.rated_models import RatedModels, both_orders, rated_models
+from rewards.leaderboard.model_ranking import Estimate, RankedModel, Ranking
+from rewards.leaderboard.rated_models import RatedModels, both_orders, rated_models
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from tests.browser.test_accessible import violations
 from tests.builders import ATTRIBUTES, NOW, make_member
 from tests.rewards.evaluated import make_evaluation, noisy_metrics
 from tests.rewards.labelled import labelled_project
+from tests.rewards.leaderboard.test_rated_models import add_tasks, label
 from tests.rewards.scored import make_model
-from tests.rewards.test_rated_models import add_tasks, label
 
 pytestmark = [
     pytest.mark.browser,

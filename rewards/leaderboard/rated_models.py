@@ -17,8 +17,8 @@ from annotator.infrastructure.db.statements import Statement
 from annotator.models import Project
 from annotator.models.in_force import DECISIONS, LABEL_IN_FORCE, PAIRS_IN_FORCE, PREFERENCE_IN_FORCE
 from annotator.stages.consensus.rankings import ranks_of
+from rewards.leaderboard.model_ranking import Estimate, Pairs, Ranking, mean_of, ranking, sums_of
 from rewards.learning.metrics import spearman
-from rewards.model_ranking import Estimate, Pairs, Ranking, mean_of, ranking, sums_of
 from rewards.models import RewardModel
 
 MOST_TASKS = 1_500

@@ -10,10 +10,10 @@ from django.test import Client
 from annotator.models import Adjudication, Label, Project, Response, Task
 from annotator.stages import annotation
 from annotator.stages.annotation.submissions import by_position
-from rewards import rated_models
-from rewards.model_ranking import Ranking
+from rewards.leaderboard import rated_models
+from rewards.leaderboard.model_ranking import Ranking
+from rewards.leaderboard.rated_models import RatedModels, rows_of
 from rewards.models import Score
-from rewards.rated_models import RatedModels, rows_of
 from tests.builders import (
     ATTRIBUTES,
     NOW,

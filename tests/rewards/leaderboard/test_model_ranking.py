@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from rewards.model_ranking import (
+from rewards.leaderboard.model_ranking import (
     PRIOR,
     Estimate,
     Floats,

@@ -1,0 +1,1 @@
+"""Ranks the models whose responses were rated."""

@@ -360,7 +360,7 @@ OPEN_REPORTS = environment.number("OPEN_REPORTS", 10)  # tasks set aside that no
 
 # Reward models ---------------------------------------------------------------------------------------------
 TRAINING_CONFIG_CHECK = "rewards.run_settings.check_config"
-CHAMPION_SCORES = "rewards.champion_scores"
+CHAMPION_SCORES = "rewards.scoring.champion_scores"
 REWARD_BACKBONES, REWARD_BACKBONE = environment.backbones(
     os.environ.get("REWARD_BACKBONES", ""), os.environ.get("REWARD_BACKBONE", "") or "minilm"
 )

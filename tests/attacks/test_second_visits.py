@@ -22,13 +22,12 @@ from annotator.stages import annotation
 from annotator.stages.gold import qualification
 from annotator.stages.importing import import_rows
 from annotator.stages.pii import scans
-from rewards import unlikely_ratings
 from rewards.evaluation import evaluation
 from rewards.models import RewardModel, Snapshot
-from rewards.scoring import pass_lanes
+from rewards.scoring import pass_lanes, unlikely_ratings
 from rewards.scoring.chunks import Chunk, score_chunk
+from rewards.scoring.unlikely_ratings import Unlikely
 from rewards.snapshots import jobs as snapshot_jobs
-from rewards.unlikely_ratings import Unlikely
 from tests.builders import (
     ATTRIBUTES,
     NOW,

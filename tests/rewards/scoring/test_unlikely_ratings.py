@@ -14,9 +14,10 @@ from annotator.models import Assignment, Project, Task, UnlikelyAnnotation
 from annotator.models.public_ids import response_number
 from annotator.stages.review import adjudicate, judge
 from annotator.stages.review.queue import ask_for_review
-from rewards import tasks, unlikely_ratings
+from rewards import tasks
 from rewards.models import RunState, TrainingRun
-from rewards.unlikely_ratings import Given, Unlikely, _whole_annotations, most_unlikely
+from rewards.scoring import unlikely_ratings
+from rewards.scoring.unlikely_ratings import Given, Unlikely, _whole_annotations, most_unlikely
 from tests.builders import ATTRIBUTES, NOW, make_project, make_task, rate
 from tests.conftest import Cast
 from tests.rewards.scored import make_model

@@ -14,8 +14,8 @@ from annotator.outputs.exporting.layouts import LAYOUTS
 from annotator.outputs.exporting.rows import export
 from annotator.reading.search import criteria
 from annotator.reading.search.criteria import Criteria, matching
-from rewards import champion_scores
 from rewards.models import RewardModel, Score
+from rewards.scoring import champion_scores
 from tests.builders import ATTRIBUTES, make_member, make_task, make_user
 from tests.conftest import Cast
 from tests.rewards.scored import make_model

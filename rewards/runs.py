@@ -30,10 +30,10 @@ from rewards import announcements, run_settings, snapshots
 from rewards.learning.config import config_hash
 from rewards.models import ACTIVE_STATES, RewardModel, RunKind, RunState, Snapshot, TrainingRun
 from rewards.new_labels import news_since
-from rewards.owned_runs import PutDown, TrainerKilled
 from rewards.policies import policy_settings
 from rewards.reasons import Reason, coded, in_english
 from rewards.run_settings import UnusableConfig, check_config
+from rewards.trainer.owned_runs import PutDown, TrainerKilled
 
 _log = logging.getLogger(__name__)
 SURELY_FORGOTTEN_AFTER = timedelta(hours=1)

@@ -11,12 +11,13 @@ from django.db import transaction
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.db.retries import outlasting_outages
 from annotator.models import Project
-from rewards import announcements, owned_runs, run_settings, run_steps, runs
+from rewards import announcements, run_settings, runs
 from rewards.evaluation import evaluation, largest_errors
 from rewards.learning.data import Task, by_segments, read_tasks, scales_of
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from rewards.promotion import promotion
-from rewards.trainer_process import TrainerFailed, supervise
+from rewards.trainer import owned_runs, run_steps
+from rewards.trainer.trainer_process import TrainerFailed, supervise
 
 CROSS_FITTED = "cross_fitted.jsonl"
 """What the candidate predicts of each train row, having learnt from the other prompts only."""

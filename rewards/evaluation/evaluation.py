@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from annotator.infrastructure import audit
 from annotator.infrastructure.refusals import Refusal
 from rewards.models import Evaluation, RewardModel, Snapshot
-from rewards.trainer_process import command, end_group
+from rewards.trainer.trainer_process import command, end_group
 
 HUB = "hub:"
 LONGEST_NAME = 100

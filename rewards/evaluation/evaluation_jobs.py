@@ -26,7 +26,7 @@ from annotator.models import User
 from annotator.reading.in_use import require_in_use
 from rewards.evaluation import evaluation
 from rewards.models import EvaluationJob, RewardModel
-from rewards.trainer_process import events_in
+from rewards.trainer.trainer_process import events_in
 
 MOST_WAITING = 20
 """The unfinished jobs that a project may have: each holds a file on the disk."""

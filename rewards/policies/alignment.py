@@ -14,7 +14,7 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.db.retries import outlasting_outages
 from annotator.infrastructure.refusals import Refusal
 from annotator.models import Project
-from rewards import announcements, owned_runs, run_settings, run_steps
+from rewards import announcements, run_settings
 from rewards.learning.aligning.config import BY_SEGMENT
 from rewards.learning.aligning.win_rates import win_rates
 from rewards.learning.data import read_tasks
@@ -23,7 +23,8 @@ from rewards.policies import policy_runs, policy_settings, registry, rows
 from rewards.policies.policy_settings import ROWS, source_of
 from rewards.policies.registry import FEWEST_PROMPTS, Decision
 from rewards.policies.rows import write_rows
-from rewards.trainer_process import TrainerFailed, supervise
+from rewards.trainer import owned_runs, run_steps
+from rewards.trainer.trainer_process import TrainerFailed, supervise
 
 MOST_PROMPTS = 400
 """The most prompts that are answered: with so many, the interval reaches about 5 percentage points to each side."""

@@ -8,7 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from annotator.launch import environment
 from rewards.run_settings import UnusableConfig, check_config, for_trainer
-from rewards.trainer_process import hours_allowed
+from rewards.trainer.trainer_process import hours_allowed
 
 
 @pytest.mark.parametrize(

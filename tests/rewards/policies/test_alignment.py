@@ -18,7 +18,7 @@ from django.utils import timezone
 from annotator.infrastructure.background import heartbeats
 from annotator.infrastructure.background.heartbeats import QueueHealth
 from annotator.models import Project
-from rewards import owned_runs, runs, tasks, trainer_process
+from rewards import runs, tasks
 from rewards.learning.aligning.align import align
 from rewards.learning.aligning.answering import answer
 from rewards.learning.train import train
@@ -26,6 +26,7 @@ from rewards.models import Policy, RewardModel, RunState, Snapshot, TrainingRun
 from rewards.policies import alignment, policy_runs, registry
 from rewards.reasons import in_words
 from rewards.registry import erasure
+from rewards.trainer import owned_runs, trainer_process
 from tests.celery_workers import wait_for, worker
 from tests.rewards.learning.aligning.builders import TEMPLATE
 from tests.rewards.learning.builders import make_run

@@ -15,10 +15,11 @@ from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.stopping import stopping
 from annotator.infrastructure.storage import artifacts, disk_space
 from annotator.models import Project
-from rewards import owned_runs, snapshots
+from rewards import snapshots
 from rewards.learning.data import read_tasks
 from rewards.models import RewardModel, Snapshot, TrainingRun
 from rewards.registry import registry
+from rewards.trainer import owned_runs
 
 
 class ChampionMissing(Refusal):

@@ -17,8 +17,8 @@ from annotator.infrastructure.storage.hidden_paths import without_places
 from annotator.launch import environment
 from annotator.models import Project
 from rewards.models import RunState, TrainingRun
-from rewards.owned_runs import TrainerKilled
-from rewards.trainer_process import TrainerFailed, command, supervise
+from rewards.trainer.owned_runs import TrainerKilled
+from rewards.trainer.trainer_process import TrainerFailed, command, supervise
 
 pytestmark = pytest.mark.django_db
 
@@ -64,7 +64,7 @@ def test_a_launcher_gets_the_trainer_s_command_word_by_word(tmp_path: Path, monk
     monkeypatch.setattr(settings, "TRAIN_LAUNCHER", ("env", "A=b c", "{command}", "--name={stage}", "{directory}/log"))
     words = command("train", tmp_path)
     trainer = [sys.executable, "-m", "rewards.learning", "train", str(tmp_path)]
-    own = [sys.executable, "-m", "rewards.launcher_process"]
+    own = [sys.executable, "-m", "rewards.trainer.launcher_process"]
     assert words == [*own, "env", "A=b c", *trainer, "--name=train", f"{tmp_path}/log"]
 
 
@@ -104,7 +104,7 @@ def test_a_stopped_run_ends_its_launcher_and_what_that_has_started(
 ) -> None:
     launched_by(monkeypatch, tmp_path, f"echo $$ > {tmp_path}/pid; sleep 100")
     monkeypatch.setattr(settings, "RUN_HEARTBEAT_SECONDS", 1)
-    monkeypatch.setattr("rewards.trainer_process._refuse_overtime", stop_once_there(tmp_path / "pid"))
+    monkeypatch.setattr("rewards.trainer.trainer_process._refuse_overtime", stop_once_there(tmp_path / "pid"))
     with pytest.raises(ZeroDivisionError):
         supervise(run, "train", tmp_path)
     assert is_gone(int((tmp_path / "pid").read_text()))
@@ -120,7 +120,7 @@ def stop_once_there(path: Path) -> Callable[[TrainingRun], None]:
 
 def test_a_launcher_ends_with_its_worker(tmp_path: Path) -> None:
     script = f"echo $$ > {tmp_path}/pid; exec sleep 100"
-    worker = "import subprocess, sys; subprocess.run([sys.executable, '-m', 'rewards.launcher_process', *sys.argv[1:]])"
+    worker = "import subprocess, sys; subprocess.run([sys.executable, '-m', 'rewards.trainer.launcher_process', *sys.argv[1:]])"
     with subprocess.Popen([sys.executable, "-c", worker, "/bin/sh", "-c", script]) as process:
         while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
             time.sleep(0.05)

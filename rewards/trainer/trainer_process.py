@@ -16,8 +16,8 @@ from django.conf import settings
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.stopping import stopping
-from rewards import owned_runs
 from rewards.models import TrainingRun
+from rewards.trainer import owned_runs
 
 PROGRAMS = {"answer": ("rewards.learning.aligning.answering",)}
 """What does the work that is no stage of the learning core's command."""
@@ -89,7 +89,7 @@ def command(verb: str, folder: Path) -> list[str]:
         return trainer
     if shutil.which(launcher[0]) is None:
         raise TrainerFailed(f"This worker cannot run {launcher[0]}, with which TRAIN_LAUNCHER begins.")
-    words = [sys.executable, "-m", "rewards.launcher_process"]
+    words = [sys.executable, "-m", "rewards.trainer.launcher_process"]
     for word in launcher:
         if word == "{command}":
             words += trainer

@@ -1,0 +1,1 @@
+"""The trainer's process, and the run that a worker owns meanwhile."""

@@ -359,7 +359,7 @@ SKIPS_AN_HOUR = environment.number("SKIPS_AN_HOUR", 120)
 OPEN_REPORTS = environment.number("OPEN_REPORTS", 10)  # tasks set aside that no manager has decided on
 
 # Reward models ---------------------------------------------------------------------------------------------
-TRAINING_CONFIG_CHECK = "rewards.run_settings.check_config"
+TRAINING_CONFIG_CHECK = "rewards.runs.run_settings.check_config"
 CHAMPION_SCORES = "rewards.scoring.champion_scores"
 REWARD_BACKBONES, REWARD_BACKBONE = environment.backbones(
     os.environ.get("REWARD_BACKBONES", ""), os.environ.get("REWARD_BACKBONE", "") or "minilm"

@@ -12,11 +12,12 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.storage.hidden_paths import without_places
 from annotator.infrastructure.webhooks import events
-from rewards import announcements, runs, scoring, snapshots, training
+from rewards import announcements, scoring, snapshots
 from rewards.evaluation import evaluation_jobs
 from rewards.models import RewardModel, RunKind, ScoringJob, TrainingRun
 from rewards.policies import alignment
 from rewards.registry import erasure
+from rewards.runs import runs, training
 from rewards.scoring import former_scores, pass_lanes, unlikely_ratings
 from rewards.snapshots import jobs
 from rewards.trainer import owned_runs

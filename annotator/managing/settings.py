@@ -158,7 +158,7 @@ COMMON: Mapping[str, SettingText] = MappingProxyType(
         ),
     }
 )
-"""What people change first of the trainer's settings; all of them are in `rewards.setting_texts`."""
+"""What people change first of the trainer's settings; all of them are in `rewards.runs.setting_texts`."""
 STAGES: Mapping[str, Any] = MappingProxyType(
     {
         "regression": _("Ratings"),

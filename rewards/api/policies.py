@@ -21,14 +21,14 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.web.tar_archives import TAR
 from annotator.models import Project
 from annotator.reading import access
-from rewards import runs
 from rewards.access import managed_policy, managed_policy_run
 from rewards.api.model_downloads import ModelFileSerializer
 from rewards.api.serializers import LearntSerializer, RunSerializer
 from rewards.models import WORKING_STATES, Policy, RunState, Snapshot, TrainingRun
 from rewards.policies import downloads, policy_runs, registry
-from rewards.policies.policy_settings import SETTINGS
 from rewards.reasons import in_english
+from rewards.runs import runs
+from rewards.runs.policy_settings import SETTINGS
 
 STATES = (*WORKING_STATES[:-1], RunState.QUEUED, RunState.DONE, RunState.FAILED, RunState.CANCELLED)
 """The states that a policy run may be in."""

@@ -13,7 +13,6 @@ from rest_framework.views import APIView
 from annotator.api.fields import validated
 from annotator.infrastructure.db.clock import database_now
 from annotator.reading import access
-from rewards import runs
 from rewards.access import managed_run, reviewed_run
 from rewards.api.serializers import (
     RequestedRunSerializer,
@@ -21,7 +20,8 @@ from rewards.api.serializers import (
     TrainingRunSerializer,
 )
 from rewards.models import TrainingRun
-from rewards.new_labels import unchanged_since
+from rewards.runs import runs
+from rewards.runs.new_labels import unchanged_since
 
 
 class TrainingRuns(generics.ListCreateAPIView[TrainingRun]):

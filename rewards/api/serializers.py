@@ -17,8 +17,8 @@ from rewards.models import Policy, RewardModel, RunState, ScoringJob, Snapshot, 
 from rewards.reasons import in_english, verdict_in_english
 from rewards.registry import registry
 from rewards.reports import model_figures, run_report
+from rewards.runs.setting_texts import SETTINGS
 from rewards.scoring import MOST_ITEMS
-from rewards.setting_texts import SETTINGS
 
 Learnt = TypeVar("Learnt", RewardModel, Policy)
 ROLES = ["system", "user", "assistant"]

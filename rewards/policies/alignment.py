@@ -14,15 +14,16 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.db.retries import outlasting_outages
 from annotator.infrastructure.refusals import Refusal
 from annotator.models import Project
-from rewards import announcements, run_settings
+from rewards import announcements
 from rewards.learning.aligning.config import BY_SEGMENT
 from rewards.learning.aligning.win_rates import win_rates
 from rewards.learning.data import read_tasks
 from rewards.models import Policy, RewardModel, RunState, Snapshot, TrainingRun
-from rewards.policies import policy_runs, policy_settings, registry, rows
-from rewards.policies.policy_settings import ROWS, source_of
+from rewards.policies import policy_runs, registry, rows
 from rewards.policies.registry import FEWEST_PROMPTS, Decision
 from rewards.policies.rows import write_rows
+from rewards.runs import policy_settings, run_settings
+from rewards.runs.policy_settings import ROWS, source_of
 from rewards.trainer import owned_runs, run_steps
 from rewards.trainer.trainer_process import TrainerFailed, supervise
 

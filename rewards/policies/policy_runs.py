@@ -1,4 +1,4 @@
-"""Starts policy runs. From then on their life is that of every run (rewards/runs.py)."""
+"""Starts policy runs. From then on their life is that of every run (rewards/runs/runs.py)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,11 +9,12 @@ from annotator.infrastructure.background import heartbeats
 from annotator.infrastructure.refusals import Refusal
 from annotator.models import Project, User
 from annotator.reading.in_use import require_in_use
-from rewards import runs, snapshots
+from rewards import snapshots
 from rewards.models import Policy, RunKind, Snapshot, TrainingRun
-from rewards.policies.policy_settings import check_config
 from rewards.reasons import Reason
-from rewards.runs import NothingNew
+from rewards.runs import runs
+from rewards.runs.policy_settings import check_config
+from rewards.runs.runs import NothingNew
 
 CODE = ("aligning",)
 """The part of the learning core that aligns, besides its modules."""

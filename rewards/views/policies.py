@@ -23,7 +23,7 @@ from annotator.infrastructure.web.query_parameters import number_in
 from annotator.models import Project
 from annotator.reading import access
 from annotator.reading.access import user_of
-from rewards import new_labels, reasons, runs
+from rewards import reasons
 from rewards.learning.aligning.config import (
     ALIGNING_BOUNDS,
     DPO,
@@ -37,8 +37,9 @@ from rewards.learning.aligning.config import (
 )
 from rewards.models import ACTIVE_STATES, Policy, Snapshot, TrainingRun
 from rewards.policies import downloads, policy_report, policy_runs, registry
-from rewards.policies.policy_settings import SETTINGS, bases
-from rewards.run_settings import UnusableConfig
+from rewards.runs import new_labels, runs
+from rewards.runs.policy_settings import SETTINGS, bases
+from rewards.runs.run_settings import UnusableConfig
 from rewards.views.run_form import setting_field
 from rewards.views.run_lists import outcome_of, page_of, state_of
 

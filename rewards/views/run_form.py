@@ -18,7 +18,6 @@ from django.utils.translation import gettext_lazy
 from annotator.infrastructure.refusals import Refusal
 from annotator.managing.settings import STAGES
 from annotator.models import Project
-from rewards import run_settings
 from rewards.learning.config import (
     DEVICES,
     PATH_SETTINGS,
@@ -28,7 +27,8 @@ from rewards.learning.config import (
     UPPER_BOUNDS,
     TrainConfig,
 )
-from rewards.setting_texts import SETTINGS
+from rewards.runs import run_settings
+from rewards.runs.setting_texts import SETTINGS
 
 FIRST = ("backbone", "stages", "method", "epochs")
 QUICK, FINE_TUNE = "quick", "fine_tune"

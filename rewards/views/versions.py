@@ -21,7 +21,7 @@ from annotator.outputs.releases.particulars import OTHER, UNKNOWN
 from annotator.pages.projects.seen import SeenField
 from annotator.reading import access
 from annotator.reading.access import user_of
-from rewards import runs, scoring
+from rewards import scoring
 from rewards.evaluation import largest_errors
 from rewards.evaluation.evaluation import VALIDATION
 from rewards.model_downloads.files import files_of, reward_manifest
@@ -31,6 +31,7 @@ from rewards.models import RewardModel, RunState
 from rewards.promotion import champions
 from rewards.registry import erasure, registry
 from rewards.reports import model_figures, run_report
+from rewards.runs import runs
 
 ERRORS_SHOWN = 10
 

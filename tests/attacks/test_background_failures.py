@@ -28,8 +28,8 @@ from annotator.models import (
 from annotator.stages import assignment
 from annotator.stages.pii import scans
 from annotator.stages.review import exclusions
-from rewards import runs
 from rewards import tasks as machine_tasks
+from rewards.runs import runs
 from tests.builders import NOW, claimed, make_member, make_project, make_task, make_user, rate
 from tests.conftest import Cast
 

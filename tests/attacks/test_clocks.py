@@ -15,9 +15,9 @@ from annotator import tasks
 from annotator.infrastructure.background import heartbeats, redis_client
 from annotator.infrastructure.db.clock import database_now
 from annotator.models import Assignment, LoginFailures, Project
-from rewards import runs, training
 from rewards import tasks as machine_tasks
 from rewards.models import RunState, TrainingRun
+from rewards.runs import runs, training
 from tests.builders import make_task
 from tests.conftest import As, Cast
 

@@ -15,7 +15,7 @@ from annotator.models.public_ids import response_number
 from annotator.stages import annotation, assignment
 from annotator.stages.gold import qualification
 from annotator.stages.importing import import_rows
-from rewards import runs
+from rewards.runs import runs
 from tests.builders import NOW, claimed, json_lines, make_gold, make_task, rate, submission, task_row
 from tests.conftest import As, Cast
 from tests.refusals import refusal

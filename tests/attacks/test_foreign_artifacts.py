@@ -9,10 +9,11 @@ from django.core.management import call_command
 
 from annotator.infrastructure.storage import artifacts
 from annotator.models import BackgroundFailure
-from rewards import snapshots, tasks, training
+from rewards import snapshots, tasks
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from rewards.promotion import promotion
 from rewards.registry import erasure
+from rewards.runs import training
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW
 from tests.rewards.labelled import labelled_project

@@ -26,8 +26,9 @@ from annotator.launch.embedded import Redis
 from annotator.launch.supervisor import Supervisor
 from annotator.models import Project, Task
 from annotator.stages.importing import decoders
-from rewards import runs, snapshots
+from rewards import snapshots
 from rewards.models import TrainingRun
+from rewards.runs import runs
 from tests import servers
 from tests.annotator.api.test_work import form, leased
 from tests.builders import NOW, imported, json_lines, label_row, task_row

@@ -13,12 +13,13 @@ from django.core.management import CommandError, call_command
 from rest_framework.test import APIClient
 
 from annotator.models import Project
-from rewards import runs, tasks
+from rewards import tasks
 from rewards.learning.backbones import PickledBackbone, find_backbone
 from rewards.learning.config import BadConfig, EvaluateConfig, ScoreConfig, TrainConfig, parse_config
 from rewards.models import RewardModel, RunState, TrainingRun
 from rewards.registry import registry
-from rewards.run_settings import UnusableConfig, check_config
+from rewards.runs import runs
+from rewards.runs.run_settings import UnusableConfig, check_config
 from rewards.trainer import trainer_process
 from tests.builders import imported, label_row
 from tests.conftest import Cast

@@ -16,12 +16,13 @@ from django.test import Client
 
 from annotator.infrastructure.background import redis_client
 from annotator.models import AuditEntry, Project, Task
-from rewards import runs, snapshots
+from rewards import snapshots
 from rewards.learning.config import config_hash
 from rewards.models import RewardModel, RunState, ScoringLane, Snapshot, SnapshotJob, TrainingRun
 from rewards.promotion.promotion import Verdict
 from rewards.reasons import in_words
-from rewards.run_settings import check_config, settled
+from rewards.runs import runs
+from rewards.runs.run_settings import check_config, settled
 from rewards.scoring import unlikely_ratings
 from rewards.snapshots import building, jobs
 from tests.annotator.models.test_constraints import make_model

@@ -22,9 +22,10 @@ from annotator.outputs.releases import jobs as release_jobs
 from annotator.outputs.releases.particulars import Particulars
 from annotator.stages.importing import jobs as import_jobs
 from annotator.stages.importing.jobs import work as import_work
-from rewards import tasks, training
+from rewards import tasks
 from rewards.evaluation import evaluation, evaluation_jobs
 from rewards.models import RewardModel, ScoringJob, TrainingRun
+from rewards.runs import training
 from rewards.scoring import jobs as scoring_jobs
 from rewards.scoring import pass_lanes
 from rewards.snapshots import building

@@ -6,9 +6,10 @@ import pytest
 from django.db import transaction
 
 from annotator.models import Project, Webhook
-from rewards import announcements, runs
+from rewards import announcements
 from rewards.models import RewardModel, RunState, TrainingRun
 from rewards.promotion import champions
+from rewards.runs import runs
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW, make_project
 

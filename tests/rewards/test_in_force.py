@@ -21,7 +21,7 @@ from annotator.reading.search.listing import listed
 from annotator.stages.consensus.rankings import pairs_of
 from annotator.statistics.pair_counts import Columns, Flag
 from rewards.leaderboard.rated_models import rated_models
-from rewards.new_labels import material
+from rewards.runs.new_labels import material
 from rewards.snapshots import has_answers, lines
 from tests.builders import NOW, imported, make_task, rate, task_row, the_task
 from tests.conftest import Cast

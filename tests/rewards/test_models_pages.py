@@ -19,7 +19,7 @@ from annotator.models.annotation import NEITHER_VALID
 from annotator.models.public_ids import response_of
 from annotator.models.splits import is_held_out
 from annotator.stages.review import adjudicate
-from rewards import new_labels, scoring
+from rewards import scoring
 from rewards.evaluation import largest_errors
 from rewards.learning.config import PATH_SETTINGS, TrainConfig
 from rewards.learning.data import Response as Scored
@@ -27,7 +27,8 @@ from rewards.learning.data import Task as Row
 from rewards.models import RewardModel, RunKind, RunState, ScoringPass, Snapshot, TrainingRun
 from rewards.reasons import coded, in_words
 from rewards.reports import run_progress
-from rewards.setting_texts import SETTINGS
+from rewards.runs import new_labels
+from rewards.runs.setting_texts import SETTINGS
 from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_member, make_project, make_task, make_user, rate
 from tests.conftest import As, Cast
 from tests.rewards.evaluated import make_evaluation, noisy_metrics

@@ -10,8 +10,9 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.models import Project, Response
 from annotator.outputs.exporting.filters import Filters
 from annotator.outputs.exporting.layouts import LAYOUTS
-from rewards import runs, tasks
+from rewards import tasks
 from rewards.models import RewardModel, RunState, Score, TrainingRun
+from rewards.runs import runs
 from rewards.scoring.chunks import Chunk, score_chunk, scorer_of
 from tests.annotator.segmented import make_segmented_project
 from tests.builders import imported, make_user

@@ -19,8 +19,9 @@ from annotator.infrastructure.jobs import ATTEMPTS, run_waiting
 from annotator.infrastructure.stopping import stopping
 from annotator.infrastructure.storage import disk_space
 from annotator.models import Project, Role
-from rewards import runs, snapshots, tasks
+from rewards import snapshots, tasks
 from rewards.models import Snapshot, SnapshotJob, TrainingRun
+from rewards.runs import runs
 from rewards.snapshots import building, jobs, lines
 from rewards.trainer import owned_runs, run_steps
 from tests.builders import NOW, make_member, make_user

@@ -11,9 +11,10 @@ from annotator.models import Attribute, Project, Response, Role, Rubric, User
 from annotator.stages import annotation, assignment
 from annotator.stages.annotation import ResponseRating, Submission
 from annotator.stages.annotation.completeness import asks_for_ranking
-from rewards import runs, tasks
+from rewards import tasks
 from rewards.evaluation import evaluation
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
+from rewards.runs import runs
 from tests.builders import NOW, imported, make_member, make_rubrics, make_user
 from tests.rewards.policies.snapshots import JUDGEMENT, make_policy
 from tests.worlds import World

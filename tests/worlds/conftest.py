@@ -9,8 +9,8 @@ from django.utils import translation
 
 from annotator.infrastructure.background import heartbeats
 from annotator.infrastructure.background.heartbeats import QueueHealth
-from rewards import training
 from rewards.models import TrainingRun
+from rewards.runs import training
 from tests.rewards.learning.conftest import encoder_directory  # noqa: F401
 from tests.worlds.building import LEARNT
 

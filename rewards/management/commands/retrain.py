@@ -8,10 +8,10 @@ from django.core.management.base import BaseCommand, CommandError
 
 from annotator.infrastructure.refusals import Refusal
 from annotator.management.projects import named_project
-from rewards import runs
 from rewards.models import ACTIVE_STATES, RunState, TrainingRun
-from rewards.new_labels import unchanged_since
 from rewards.reasons import in_english
+from rewards.runs import runs
+from rewards.runs.new_labels import unchanged_since
 
 POLL_SECONDS = 1.0
 

@@ -11,10 +11,10 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from annotator.models import Project
-from rewards import training
 from rewards.evaluation import evaluation
 from rewards.evaluation.comparison import compare
 from rewards.models import Evaluation, Snapshot
+from rewards.runs import training
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import make_project
 from tests.conftest import As, Cast

@@ -12,8 +12,8 @@ from rewards.learning.data import Response, Task, Turn, read_snapshot, read_task
 from rewards.learning.pairs import better, pairs_of
 from rewards.learning.refusals import Refused
 from rewards.models import Snapshot
-from rewards.new_labels import news_since
 from rewards.reasons import in_words
+from rewards.runs.new_labels import news_since
 from tests.builders import NOW, make_project, make_task, make_user, rate
 from tests.conftest import Cast
 

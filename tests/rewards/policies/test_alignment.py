@@ -18,7 +18,7 @@ from django.utils import timezone
 from annotator.infrastructure.background import heartbeats
 from annotator.infrastructure.background.heartbeats import QueueHealth
 from annotator.models import Project
-from rewards import runs, tasks
+from rewards import tasks
 from rewards.learning.aligning.align import align
 from rewards.learning.aligning.answering import answer
 from rewards.learning.train import train
@@ -26,13 +26,14 @@ from rewards.models import Policy, RewardModel, RunState, Snapshot, TrainingRun
 from rewards.policies import alignment, policy_runs, registry
 from rewards.reasons import in_words
 from rewards.registry import erasure
+from rewards.runs import runs
 from rewards.trainer import owned_runs, trainer_process
 from tests.celery_workers import wait_for, worker
 from tests.rewards.learning.aligning.builders import TEMPLATE
 from tests.rewards.learning.builders import make_run
 from tests.rewards.learning.conftest import SHAPE, make_tokenizer
 from tests.rewards.policies.snapshots import make_champion, make_snapshot
-from tests.rewards.test_kills import trainer_of
+from tests.rewards.runs.test_kills import trainer_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("policies")]
 CONFIG = {"policy": "tiny", "threads": 1, "device": "cpu", "learning_rate": 0.01, "batch_size": 4, "warmup_steps": 0}

@@ -8,9 +8,9 @@ import pytest
 from django.conf import LazySettings
 
 from annotator.launch import prepare
-from rewards.policies import policy_settings
-from rewards.policies.policy_settings import bases, folder
-from rewards.run_settings import UnusableConfig
+from rewards.runs import policy_settings
+from rewards.runs.policy_settings import bases, folder
+from rewards.runs.run_settings import UnusableConfig
 
 
 @pytest.fixture(autouse=True)

@@ -14,11 +14,11 @@ from annotator.infrastructure.storage.disk_space import DiskNearlyFull
 from annotator.infrastructure.storage.hidden_paths import without_places
 from annotator.launch import environment
 from annotator.models import Project
-from rewards import runs
 from rewards.models import Policy, RunKind, RunState, Snapshot, TrainingRun
-from rewards.policies import policy_runs, policy_settings
-from rewards.policies.policy_settings import SETTINGS
-from rewards.run_settings import UnusableConfig
+from rewards.policies import policy_runs
+from rewards.runs import policy_settings, runs
+from rewards.runs.policy_settings import SETTINGS
+from rewards.runs.run_settings import UnusableConfig
 from tests.conftest import As, Cast
 from tests.refusals import refusal
 from tests.rewards.policies.snapshots import make_policy, make_snapshot

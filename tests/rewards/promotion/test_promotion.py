@@ -11,13 +11,14 @@ import pytest
 from numpy.typing import NDArray
 
 from annotator.models import AuditEntry, Project
-from rewards import reasons, training
+from rewards import reasons
 from rewards.learning.data import Response, Task, Turn
 from rewards.learning.paired_gain import Gain, paired_gain
 from rewards.models import RewardModel, RunState, TrainingRun
 from rewards.promotion import promotion
 from rewards.promotion.promotion import HeldOut, Predicted, decide
 from rewards.reasons import SQUARES
+from rewards.runs import training
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW
 from tests.rewards.policies.snapshots import make_champion, make_snapshot

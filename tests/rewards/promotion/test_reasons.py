@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from rewards.new_labels import News
 from rewards.reasons import SENTENCES, Reason, coded, in_english, in_words
+from rewards.runs.new_labels import News
 
 CANCELLED = coded("cancelled_before", run="5000")
 ON_NEW_SNAPSHOT = (

@@ -11,11 +11,12 @@ from django.db import transaction
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.db.retries import outlasting_outages
 from annotator.models import Project
-from rewards import announcements, run_settings, runs
+from rewards import announcements
 from rewards.evaluation import evaluation, largest_errors
 from rewards.learning.data import Task, by_segments, read_tasks, scales_of
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from rewards.promotion import promotion
+from rewards.runs import run_settings, runs
 from rewards.trainer import owned_runs, run_steps
 from rewards.trainer.trainer_process import TrainerFailed, supervise
 

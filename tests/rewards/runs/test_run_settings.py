@@ -7,7 +7,7 @@ from django.conf import LazySettings
 from django.core.exceptions import ImproperlyConfigured
 
 from annotator.launch import environment
-from rewards.run_settings import UnusableConfig, check_config, for_trainer
+from rewards.runs.run_settings import UnusableConfig, check_config, for_trainer
 from rewards.trainer.trainer_process import hours_allowed
 
 

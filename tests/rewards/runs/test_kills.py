@@ -15,8 +15,8 @@ from django.utils import timezone
 
 from annotator.infrastructure.background import heartbeats, redis_client
 from annotator.launch.embedded import Postgres
-from rewards import runs
 from rewards.models import RewardModel, RunState, TrainingRun
+from rewards.runs import runs
 from tests import servers
 from tests.celery_workers import wait_for, worker
 from tests.rewards.labelled import labelled_project

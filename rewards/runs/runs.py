@@ -26,13 +26,13 @@ from annotator.infrastructure.storage import disk_space
 from annotator.infrastructure.storage.hidden_paths import without_places
 from annotator.models import Project, User
 from annotator.reading.in_use import require_in_use
-from rewards import announcements, run_settings, snapshots
+from rewards import announcements, snapshots
 from rewards.learning.config import config_hash
 from rewards.models import ACTIVE_STATES, RewardModel, RunKind, RunState, Snapshot, TrainingRun
-from rewards.new_labels import news_since
-from rewards.policies import policy_settings
 from rewards.reasons import Reason, coded, in_english
-from rewards.run_settings import UnusableConfig, check_config
+from rewards.runs import policy_settings, run_settings
+from rewards.runs.new_labels import news_since
+from rewards.runs.run_settings import UnusableConfig, check_config
 from rewards.trainer.owned_runs import PutDown, TrainerKilled
 
 _log = logging.getLogger(__name__)

@@ -10,12 +10,13 @@ from annotator.celery import app
 from annotator.infrastructure.background import heartbeats, redis_client
 from annotator.infrastructure.background.heartbeats import QueueHealth
 from annotator.models import Label, Project, Task
-from rewards import reasons, runs, snapshots, tasks, training
+from rewards import reasons, snapshots, tasks
 from rewards.learning.config import TrainConfig, config_hash, parse_config
 from rewards.models import RewardModel, RunState, TrainingRun
 from rewards.promotion import promotion
 from rewards.registry import registry
-from rewards.run_settings import UnusableConfig, check_config, settled
+from rewards.runs import runs, training
+from rewards.runs.run_settings import UnusableConfig, check_config, settled
 from rewards.trainer import owned_runs
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW, imported, label_row, make_project

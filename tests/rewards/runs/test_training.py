@@ -4,12 +4,13 @@ import pytest
 from django.test import Client
 
 from annotator.models import Project
-from rewards import runs, tasks
+from rewards import tasks
 from rewards.learning.data import read_tasks
 from rewards.models import RewardModel, RunState, TrainingRun
 from rewards.promotion import promotion
 from rewards.reasons import PAIRS
 from rewards.registry import registry
+from rewards.runs import runs
 from tests.builders import NOW, imported, label_row, make_user
 from tests.rewards.labelled import labelled_project, preferred_project
 

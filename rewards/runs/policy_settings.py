@@ -18,8 +18,8 @@ from django.utils.translation import gettext_noop
 from annotator.managing.settings import SettingText
 from rewards.learning.aligning.config import AlignConfig, setting_hash
 from rewards.learning.config import BadConfig, parse_config
-from rewards.run_settings import UnusableConfig, in_readers_language
-from rewards.setting_texts import SETTINGS as OF_TRAINING
+from rewards.runs.run_settings import UnusableConfig, in_readers_language
+from rewards.runs.setting_texts import SETTINGS as OF_TRAINING
 
 FOLDER = "policy-bases"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

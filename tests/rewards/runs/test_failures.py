@@ -12,9 +12,10 @@ import pytest
 from django.conf import LazySettings
 
 from annotator.models import Project
-from rewards import runs, snapshots, tasks
+from rewards import snapshots, tasks
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from rewards.registry import erasure
+from rewards.runs import runs
 from rewards.trainer import trainer_process
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW, imported, label_row, make_project

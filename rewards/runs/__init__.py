@@ -1,0 +1,1 @@
+"""Training runs: settings, requests, and the way from snapshot to verdict."""

@@ -25,7 +25,7 @@ urlpatterns = [
     # First, because Django tries addresses in turn and these are asked for most.
     path("api/v1/", include((rest, "api"))),
     path("", include("annotator.pages.urls")),
-    path("", include("rewards.views.urls")),
+    path("", include("rewards.pages.urls")),
     # Before the admin's own addresses, so that there is one way to log in, to log out, and to choose a password.
     path("admin/login/", login.admin_login, name="admin-login"),
     path("admin/logout/", login.Logout.as_view(), name="admin-logout"),

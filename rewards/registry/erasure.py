@@ -1,6 +1,6 @@
 """Erases redacted and deleted texts from the disk: the files of old snapshots and of models trained on them.
 
-The rows stay. Triggers mark the snapshots (rewards/triggers/); erasing is a manager's
+The rows stay. Triggers mark the snapshots (rewards/models/triggers/); erasing is a manager's
 decision.
 """
 

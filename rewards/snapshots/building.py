@@ -141,7 +141,7 @@ FORMAT = 1
 LOCK = 83121
 """The advisory lock that redacting or deleting tasks takes shared, in a trigger, and storing a snapshot exclusively.
 
-The trigger is in rewards/triggers/.
+The trigger is in rewards/models/triggers/.
 """
 BUILDING = "building a snapshot"
 """The subject of the lock that whoever builds for a project holds."""

@@ -30,7 +30,7 @@ from tests.celery_workers import wait_for
 from tests.conftest import Cast
 from tests.environments import needs_readers, python_with, said_by, trl
 from tests.rewards.learning.conftest import CHAT_TEMPLATE, make_tokenizer
-from tests.rewards.test_model_downloads import stored
+from tests.rewards.model_downloads.test_model_downloads import stored
 from tests.servers import ROOT
 
 pytestmark = [

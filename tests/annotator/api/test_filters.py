@@ -29,7 +29,7 @@ from rewards.models import Evaluation, EvaluationJob, RunState, Snapshot
 from tests.annotator.api.test_roles import TABLE
 from tests.builders import NOW, make_import, make_task, make_user, pseudonym, rate, task_row
 from tests.conftest import Cast
-from tests.rewards.test_api import make_model, make_run
+from tests.rewards.api.test_api import make_model, make_run
 
 ADDRESSES = {
     "projects": "projects/",

@@ -10,7 +10,7 @@ from annotator.infrastructure.spreadsheets import csv_lines
 from annotator.models import Project
 from rewards.evaluation.comparison import COLUMNS, Line, compare, groups_of, lines_of, rows_of
 from rewards.learning.metrics import attribute_measures
-from rewards.views import pages
+from rewards.pages import pages
 from tests.annotator.models.test_constraints import make_model
 from tests.rewards.evaluated import HASH, benchmark_metrics, make_evaluation, snapshot_metrics
 

@@ -19,8 +19,8 @@ from tests.annotator.models.test_constraints import make_model
 from tests.builders import make_project
 from tests.conftest import As, Cast
 from tests.refusals import refusal
+from tests.rewards.api.test_api import growth, listed, make_run, told
 from tests.rewards.evaluated import HASH, benchmark_metrics, make_evaluation, snapshot_metrics
-from tests.rewards.test_api import growth, listed, make_run, told
 
 METRICS = {**benchmark_metrics(0.5), "data": {"sha256": "c0ffee", "format": "RewardBench 2", "rows": 1}}
 

@@ -17,7 +17,7 @@ from annotator.stages.segmenting import is_partition, ranges
 from rewards.models import Score
 from tests.builders import NOW, imported, make_member, make_project, make_task, make_user, task_row
 from tests.conftest import As
-from tests.rewards.test_api import make_model
+from tests.rewards.api.test_api import make_model
 
 TEXT = "It rains. It pours. It ends."
 ASPECTS = ["helpfulness", "correctness", "safety", "completeness", "clarity"]

@@ -30,7 +30,7 @@ from annotator.stages.annotation import skip
 from annotator.stages.assignment import recount_later
 from annotator.tasks import count_figures
 from rewards.models import RunState, TrainingRun
-from rewards.views.overview import OF_MANAGERS, Reader
+from rewards.pages.overview import OF_MANAGERS, Reader
 from tests.builders import NOW, claimed, make_gold, make_task, make_user, pseudonym, rate
 from tests.conftest import Cast
 

@@ -23,8 +23,8 @@ from annotator.reading import access
 from annotator.reading.access import user_of
 from annotator.reading.pseudonyms import Naming, Pseudonyms
 from rewards.models import RewardModel, RunState, TrainingRun
+from rewards.pages.run_lists import state_of
 from rewards.registry import registry
-from rewards.views.run_lists import state_of
 
 TOLD_BY_STEPS = (Problem.NO_TASKS, Problem.NO_ANNOTATORS, Problem.TOO_FEW_ANNOTATORS, Problem.NO_GUIDELINES)
 """What is not wrong in a project that is only being set up: the first steps say it."""

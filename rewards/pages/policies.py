@@ -36,12 +36,12 @@ from rewards.learning.aligning.config import (
     AlignConfig,
 )
 from rewards.models import ACTIVE_STATES, Policy, Snapshot, TrainingRun
+from rewards.pages.run_form import setting_field
+from rewards.pages.run_lists import outcome_of, page_of, state_of
 from rewards.policies import downloads, policy_report, policy_runs, registry
 from rewards.runs import new_labels, runs
 from rewards.runs.policy_settings import SETTINGS, bases
 from rewards.runs.run_settings import UnusableConfig
-from rewards.views.run_form import setting_field
-from rewards.views.run_lists import outcome_of, page_of, state_of
 
 FIRST = ("policy", "method", "snapshot", "beta", "epochs", "learning_rate", "seed")
 NEEDED = ("policy", "method")

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from rewards.views import models, overview, pages, policies, ranking, versions
+from rewards.pages import models, overview, pages, policies, ranking, versions
 
 urlpatterns = [
     path("projects/<slug:slug>/", overview.overview, name="overview"),

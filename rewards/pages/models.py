@@ -25,14 +25,14 @@ from annotator.reading.access import user_of
 from rewards import reasons, scoring
 from rewards.evaluation.evaluation import VALIDATION
 from rewards.models import ACTIVE_STATES, Evaluation, RewardModel, RunKind, RunState, TrainingRun
+from rewards.pages import versions
+from rewards.pages.run_form import RunForm
+from rewards.pages.run_lists import outcome_of, page_of, state_of
 from rewards.policies import policy_report
 from rewards.registry import registry
 from rewards.reports import model_figures, run_progress, run_report
 from rewards.runs import new_labels, runs
 from rewards.runs.new_labels import unchanged_since
-from rewards.views import versions
-from rewards.views.run_form import RunForm
-from rewards.views.run_lists import outcome_of, page_of, state_of
 
 LOG_SHOWN = 40
 """The last lines of a log that a page shows; the rest is a download."""

@@ -92,7 +92,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "annotator.infrastructure.web.middleware.HealthHostMiddleware",
     "annotator.infrastructure.web.middleware.NoStoreMiddleware",
-    "annotator.infrastructure.web.middleware.BodyLimitMiddleware",
+    "annotator.body_middleware.BodyLimitMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -149,8 +149,8 @@ DATABASES["default"]["OPTIONS"] = {
     # whole, and a prepared statement goes on so while the table grows, until its statistics are taken again: in a new
     # project, a submission took half as long again after half a minute's work.
     "options": f"-c random_page_cost=1.1 {_options.get('options', '')}".strip(),
-    # Only statements that ask for it are prepared (annotator/infrastructure/db/statements.py). Without a number psycopg would prepare
-    # none, not even those.
+    # Only statements that ask for it are prepared (annotator/infrastructure/db/statements.py). Without a number psycopg
+    # would prepare none, not even those.
     "prepare_threshold": 2**31,
     "pool": {
         "min_size": 1,

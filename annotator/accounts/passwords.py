@@ -13,7 +13,7 @@ from django_htmx.http import HttpResponseClientRedirect
 from annotator.accounts import tokens
 from annotator.infrastructure import audit
 from annotator.infrastructure.refusals import Refusal
-from annotator.middleware import HtmxRequest
+from annotator.infrastructure.web.middleware import HtmxRequest
 from annotator.models import PasswordLink, User
 
 OPEN = {"password", "admin-password", "logout", "admin-logout", "set_language"}

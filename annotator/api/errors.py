@@ -13,10 +13,9 @@ from rest_framework.exceptions import APIException, NotAuthenticated, Validation
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
-from annotator import middleware
 from annotator.api.authentication import HOW
 from annotator.infrastructure.refusals import Refusal
-from annotator.infrastructure.web import body_limits
+from annotator.infrastructure.web import body_limits, middleware
 from annotator.infrastructure.web.error_answers import Errors, error_answer, error_body, is_rest
 
 _log = logging.getLogger(__name__)

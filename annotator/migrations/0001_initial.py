@@ -341,7 +341,7 @@ class Migration(migrations.Migration):
                 ('submitted_at', models.DateTimeField(verbose_name='submitted at')),
                 ('annotator', models.ForeignKey(db_constraint=False, db_index=False, editable=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('project', models.ForeignKey(db_constraint=False, db_index=False, editable=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='annotator.project')),
-                ('assignment', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='annotations', to='annotator.stages.assignment', verbose_name='assignment')),
+                ('assignment', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='annotations', to='annotator.assignment', verbose_name='assignment')),
             ],
             options={
                 'verbose_name': 'annotation',
@@ -467,7 +467,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('form', models.JSONField(default=dict)),
                 ('saved_at', models.DateTimeField()),
-                ('assignment', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='draft', to='annotator.stages.assignment')),
+                ('assignment', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='draft', to='annotator.assignment')),
             ],
         ),
         migrations.CreateModel(
@@ -776,7 +776,7 @@ class Migration(migrations.Migration):
                 ('feedback', models.TextField(blank=True, db_default='', default='', verbose_name='feedback')),
                 ('edit', models.TextField(blank=True, db_default='', default='', help_text='A better version of the response, by its annotator.', verbose_name='edit')),
                 ('edit_summary', models.TextField(blank=True, db_default='', default='', verbose_name='summary of the edit')),
-                ('annotation', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='ratings', to='annotator.stages.annotation')),
+                ('annotation', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='ratings', to='annotator.annotation')),
             ],
             options={
                 'verbose_name': 'rating',
@@ -838,7 +838,7 @@ class Migration(migrations.Migration):
                 ('note', models.TextField(blank=True)),
                 ('created_at', models.DateTimeField()),
                 ('decision', models.CharField(blank=True, choices=[('upheld', 'Upheld'), ('dismissed', 'Dismissed')], max_length=10)),
-                ('assignment', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='reports', to='annotator.stages.assignment')),
+                ('assignment', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='reports', to='annotator.assignment')),
             ],
         ),
         migrations.CreateModel(
@@ -917,7 +917,7 @@ class Migration(migrations.Migration):
                 ('aspects', django.contrib.postgres.fields.ArrayField(base_field=models.SlugField(), blank=True, db_default=[], default=list, size=None)),
                 ('segment_scores', models.JSONField(blank=True, null=True)),
                 ('explanation', models.TextField(blank=True, verbose_name='explanation')),
-                ('gold', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='ratings', to='annotator.stages.gold')),
+                ('gold', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='ratings', to='annotator.gold')),
                 ('response', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='expert_rating', to='annotator.response', verbose_name='response')),
             ],
             options={
@@ -968,7 +968,7 @@ class Migration(migrations.Migration):
                 ('reason', models.CharField(choices=[('pii', 'Personal information'), ('non_english', 'Substantially not English'), ('needs_coding', 'Needs coding skills'), ('about_assistant', 'About the assistant itself'), ('other', 'Another reason')], max_length=20)),
                 ('note', models.TextField(blank=True)),
                 ('created_at', models.DateTimeField()),
-                ('assignment', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='skips', to='annotator.stages.assignment')),
+                ('assignment', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='skips', to='annotator.assignment')),
             ],
         ),
         migrations.CreateModel(
@@ -1022,7 +1022,7 @@ class Migration(migrations.Migration):
                 ('unlikeliness', models.FloatField()),
                 ('evidence', models.JSONField(help_text='[{response, attribute, given, expected}], the widest first')),
                 ('noted_at', models.DateTimeField()),
-                ('annotation', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='unlikely', to='annotator.stages.annotation')),
+                ('annotation', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='unlikely', to='annotator.annotation')),
                 ('task', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='unlikely_annotations', to='annotator.task')),
             ],
         ),
@@ -1033,7 +1033,7 @@ class Migration(migrations.Migration):
                 ('decision', models.CharField(choices=[('accepted', 'Accepted'), ('rejected', 'Rejected')], max_length=10)),
                 ('comment', models.TextField(blank=True)),
                 ('made_at', models.DateTimeField()),
-                ('assignment', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='verdicts', to='annotator.stages.assignment')),
+                ('assignment', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='verdicts', to='annotator.assignment')),
                 ('by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
         ),

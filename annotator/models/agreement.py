@@ -29,7 +29,7 @@ class StaleAgreement(models.Model):
 
 
 class CountedTask(models.Model):
-    """The ratings of a task as they were counted, so that they can be subtracted again (annotator/analysis/agreement/totals.py).
+    """The ratings of a task as they were counted, so that they can be subtracted again (analysis/agreement/totals.py).
 
     The row outlives its task: a trigger on deleted tasks reads it.
     """
@@ -45,7 +45,7 @@ class AgreementTotal(models.Model):
     """Counts of how often each two ratings met, for a project, a bucket of its tasks, a week, a rater or two raters.
 
     `one` and `other` identify the bucket, the week, the rater or the two raters. `shared` is the number of responses
-    that the rater has in common with others, or the two raters with each other. annotator/analysis/agreement/totals.py packs
+    that the rater has in common with others, or the two raters with each other. analysis/agreement/totals.py packs
     and unpacks `cells`.
     """
 

@@ -137,7 +137,7 @@ class Task(models.Model):
                 fields=["project"], condition=Q(imported_preference__isnull=False), name="task_with_a_preference"
             ),
             # A claim reads the next three in their order and stops at the first task with room. Their conditions are
-            # those of its statements (annotator/stages/assignment/task_choice.py); otherwise it would sort every open task.
+            # those of its statements (stages/assignment/task_choice.py); otherwise it would sort every open task.
             models.Index(
                 fields=["project", "line"], condition=Q(state="open", open_slots__gt=0, begun=True), name="task_in_line"
             ),

@@ -2,7 +2,7 @@
 
 `bench_scale segmenting [LIBRARY ...]`. The libraries (pysbd, syntok, blingfire with numpy, sentencex, nupunkt, icu4py)
 come from `pip install --target FOLDER`, with FOLDER in PYTHONPATH; nothing of ours needs the others. A cut counts as
-right where the text was cut by hand (tests/annotator/stages/segmenting/texts_cut_by_hand.py). *Alone*, a library sees the
+right where the text was cut by hand (texts_cut_by_hand.py). *Alone*, a library sees the
 whole text; *within*, it takes the place of sentencex in our stage.
 """
 

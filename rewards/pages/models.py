@@ -17,8 +17,8 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.storage.hidden_paths import value_without_places
 from annotator.infrastructure.web.acting import show_refusal
+from annotator.infrastructure.web.middleware import HtmxRequest
 from annotator.infrastructure.web.query_parameters import number_in
-from annotator.middleware import HtmxRequest
 from annotator.models import Project, User
 from annotator.reading import access
 from annotator.reading.access import user_of

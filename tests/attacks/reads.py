@@ -11,7 +11,7 @@ import pytest
 from django.http import QueryDict
 from django.test.client import FakePayload
 
-from annotator.middleware import StorableRequestMiddleware
+from annotator.infrastructure.web.middleware import StorableRequestMiddleware
 
 BY_NAME = ("__getitem__", "get", "getlist", "__contains__")
 NAMES_ALONE = ("__iter__", "keys")

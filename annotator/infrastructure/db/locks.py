@@ -1,7 +1,7 @@
 """Takes PostgreSQL's advisory locks, named by a subject and a number, for work that two processes must not do at once.
 
 A session lock lasts beyond transactions and suits long work; a transaction lock ends with its transaction. If the
-process dies, PostgreSQL releases both. The claim's own lock is part of its statement (annotator/stages/assignment/leases.py),
+process dies, PostgreSQL releases both. The claim's own lock is part of its statement (stages/assignment/leases.py),
 which saves a round trip.
 """
 

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import migrations
 
 ANNOTATOR = settings.BASE_DIR / "annotator" / "models" / "triggers"
-REWARDS = settings.BASE_DIR / "rewards" / "triggers"
+REWARDS = settings.BASE_DIR / "rewards" / "models" / "triggers"
 _TRIGGER = re.compile(r"^CREATE (?:CONSTRAINT )?TRIGGER (\w+) .*?ON (\w+)", re.MULTILINE | re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""Releases as rows: the web or a command adds one, the light worker writes its files (annotator/infrastructure/jobs.py)."""
+"""Releases as rows: the web or a command adds one, the light worker writes its files (infrastructure/jobs.py)."""
 
 import mimetypes
 import shutil

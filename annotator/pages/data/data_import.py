@@ -24,8 +24,8 @@ from annotator.infrastructure.storage.disk_space import MEGABYTE
 from annotator.infrastructure.web.acting import show_refusal
 from annotator.infrastructure.web.body_limits import most_bytes
 from annotator.infrastructure.web.lane_shares import require_share
+from annotator.infrastructure.web.middleware import HtmxRequest
 from annotator.infrastructure.web.paging import page_of
-from annotator.middleware import HtmxRequest
 from annotator.models import Import, ImportJob, ImportMapping, Project
 from annotator.pages.data.import_mapping_form import SENT, MappingForm, filled_in
 from annotator.reading import access

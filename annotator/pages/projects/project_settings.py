@@ -11,10 +11,10 @@ from django.views.decorators.http import require_http_methods, require_POST
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.stale_edits import FIELD, ChangedMeanwhile, sealed
+from annotator.infrastructure.web.middleware import HtmxRequest
 from annotator.managing import archive, deletion, project_settings
 from annotator.managing.settings import COMMON, RECOUNTING, TRAINER
 from annotator.managing.settings_check import InvalidProject, never_met
-from annotator.middleware import HtmxRequest
 from annotator.models import AuditEntry, Project
 from annotator.pages.projects.new_project import show_errors
 from annotator.pages.projects.project_settings_form import DeleteProjectForm, ProjectSettingsForm

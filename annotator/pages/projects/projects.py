@@ -10,10 +10,10 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from annotator.analysis import figures
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.web.acting import show_refusal
+from annotator.infrastructure.web.middleware import HtmxRequest
 from annotator.infrastructure.web.query_parameters import number_in
 from annotator.managing import members
 from annotator.managing.guidelines import acknowledge, difference, read_before
-from annotator.middleware import HtmxRequest
 from annotator.models import Gold, Project, Role
 from annotator.pages.navigation import pages_of
 from annotator.reading import access

@@ -13,13 +13,13 @@ from rest_framework.exceptions import ValidationError
 
 from annotator.api.rubrics import text_of
 from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.web.middleware import HtmxRequest
 from annotator.infrastructure.web.query_parameters import number_in
 from annotator.managing import rubrics
 from annotator.managing.guidelines import difference
 from annotator.managing.preset_rubrics import RubricText
 from annotator.managing.rubrics import Change, InvalidRubric, NewerRubric
 from annotator.managing.settings_check import never_met
-from annotator.middleware import HtmxRequest
 from annotator.models import Project, Rubric, User
 from annotator.pages.projects.rubric_form import RubricEditor, as_lines
 from annotator.reading import access

@@ -14,8 +14,8 @@ from django_htmx.http import HttpResponseClientRedirect
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.web.acting import show_refusal
+from annotator.infrastructure.web.middleware import HtmxRequest
 from annotator.infrastructure.web.query_parameters import number_in
-from annotator.middleware import HtmxRequest
 from annotator.models import Assignment, Draft, Project, Report, Skip, SkipReason
 from annotator.pages.data.recut_form import recut as recut_form
 from annotator.pages.forms import RatingForm, ReportForm, SkipForm

@@ -16,9 +16,9 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.web.acting import show_refusal
+from annotator.infrastructure.web.middleware import HtmxRequest
 from annotator.infrastructure.web.paging import page_of
 from annotator.infrastructure.web.query_parameters import choice_in, number_in
-from annotator.middleware import HtmxRequest
 from annotator.models import Annotation, Assignment, Label, Project, Pseudonym, Rating, Task, User, Verdict
 from annotator.pages.rating.rating_texts import comparison_text, preference_text, ranking_text, side_by_side
 from annotator.pages.rating.returning import back

@@ -120,7 +120,8 @@ def stop_once_there(path: Path) -> Callable[[TrainingRun], None]:
 
 def test_a_launcher_ends_with_its_worker(tmp_path: Path) -> None:
     script = f"echo $$ > {tmp_path}/pid; exec sleep 100"
-    worker = "import subprocess, sys; subprocess.run([sys.executable, '-m', 'rewards.trainer.launcher_process', *sys.argv[1:]])"
+    launcher = "[sys.executable, '-m', 'rewards.trainer.launcher_process', *sys.argv[1:]]"
+    worker = f"import subprocess, sys; subprocess.run({launcher})"
     with subprocess.Popen([sys.executable, "-c", worker, "/bin/sh", "-c", script]) as process:
         while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
             time.sleep(0.05)

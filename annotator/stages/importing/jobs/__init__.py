@@ -1,4 +1,4 @@
-"""Imports files that people upload: the web keeps the file, the light worker imports it (annotator/infrastructure/jobs.py).
+"""Imports files that people upload: the web keeps the file, the light worker imports it (infrastructure/jobs.py).
 
 A job whose worker was lost goes on behind the last batch that was committed.
 """

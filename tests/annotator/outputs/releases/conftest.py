@@ -31,7 +31,7 @@ def light_worker(monkeypatch: pytest.MonkeyPatch) -> None:
 def no_writing_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parquet is written by the same function in this process, where a process of its own for each file proves nothing.
 
-    A release has up to six files. Those of tests/annotator/outputs/releases/test_checks.py are written by processes, as are
+    A release has up to six files. Those of test_checks.py are written by processes, as are
     those of exports and of a worker that is killed.
     """
     monkeypatch.setattr(formats, "_parquet", parquet_from_here)

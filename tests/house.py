@@ -20,7 +20,7 @@ FEWEST_LINES = 4
 """Lines of a private function below which its only caller could say the same."""
 GIVEN = {"Command", "Config", "Meta", "Migration"} | {"__init__", "__main__", "apps", "admin", "tasks", "urls"}
 """Names of classes and modules that Django gives."""
-LIMITS = {"imports": 0, "shreds": 0, "modules": 0, "classes": 0}
+LIMITS = {"imports": 62, "shreds": 107, "modules": 62, "classes": 80}
 
 
 @dataclass(frozen=True)

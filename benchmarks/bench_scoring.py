@@ -137,9 +137,9 @@ class Costless:
         return UUID(bytes=blake2b(encoded.encode(), digest_size=16).digest())
 
     def score_encoded(self, encoded: Sequence[str]) -> list[Any]:
-        from rewards.scoring.chunks import Given
+        from rewards.scoring.chunks import GivenScores
 
-        return [Given(dict.fromkeys(ATTRIBUTES, 2.345678901234), 2.345678901234, 0.123456789) for _ in encoded]
+        return [GivenScores(dict.fromkeys(ATTRIBUTES, 2.345678901234), 2.345678901234, 0.123456789) for _ in encoded]
 
 
 def report_rows(responses: int) -> None:

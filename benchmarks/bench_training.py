@@ -29,7 +29,7 @@ from benchmarks.training import Contest, Outcome, Pair, Quiet, contests, drawn, 
 from rewards.learning.adapters import prepare
 from rewards.learning.backbones import Source
 from rewards.learning.config import TrainConfig
-from rewards.learning.finetune import Rows, Run, make_optimizer, take_step
+from rewards.learning.finetune import TuningRows, TuningRun, make_optimizer, take_step
 from rewards.learning.model import Loaded
 from rewards.learning.model_loading import load_backbone
 from rewards.learning.objectives import Answers, as_pairs
@@ -79,7 +79,7 @@ class Rewards(Contest):
             more["mfu"] = statistics.median(shares)
         return Outcome(seconds, processor, state.place.losses, more)
 
-    def run_of(self, loaded: Loaded, pairs: Sequence[Pair]) -> Run:
+    def run_of(self, loaded: Loaded, pairs: Sequence[Pair]) -> TuningRun:
         config = TrainConfig(
             "-", stages=("bradley_terry",), batch_size=self.batch, learning_rate=RATE, head_learning_rate=RATE,
             weight_decay=0.0, warmup_steps=1, micro_tokens=self.micro_tokens, compile=self.compiles,
@@ -89,8 +89,10 @@ class Rewards(Contest):
         encoded = [side for pair in pairs for side in (pair.chosen, pair.rejected)]
         units = [[row, row + 1] for row in range(0, len(encoded), 2)]
         nothing = np.full((len(encoded), 1), np.nan)
-        rows = Rows(encoded, Answers(nothing, np.zeros_like(nothing), as_pairs(units), np.ones(len(units))), units)
-        return Run(config, loaded, rows, rows, (1.0,), Quiet(progress), self.scratch / "checkpoint", "bench")
+        rows = TuningRows(
+            encoded, Answers(nothing, np.zeros_like(nothing), as_pairs(units), np.ones(len(units))), units
+        )
+        return TuningRun(config, loaded, rows, rows, (1.0,), Quiet(progress), self.scratch / "checkpoint", "bench")
 
     def loaded(self) -> Loaded:
         loaded = load_backbone(Source(str(self.model), local=True), attributes=["reward"], max_length=2_048)

@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.measuring import DATA
 from rewards.learning.baseline import Baseline, cross_fitted_scores, examples
 from rewards.learning.config import AUTO, RIDGE_ALPHAS, TrainConfig
-from rewards.learning.curve import Rows, learning_curve
+from rewards.learning.curve import CurveRows, learning_curve
 from rewards.learning.data import Floats, Response, Task, Turn, items_of
 from rewards.learning.metrics import CONSTANT
 from rewards.learning.objectives import answers_of
@@ -182,7 +182,7 @@ def read_features(name: str, tasks: list[Task], folder: Path | None) -> tuple[li
 def baseline_of(data: DataSet) -> Baseline:
     """The ridge of a training run, at the depth with the lower left-out error."""
     answers = answers_of(data.tasks, data.attributes, reward=data.weights, rounded=False, by_agreement=False)
-    parts, reward = [Part(data.tasks, finetune.Rows([], answers, []))], tuple(data.weights.values())
+    parts, reward = [Part(data.tasks, finetune.TuningRows([], answers, []))], tuple(data.weights.values())
     tried: list[tuple[Floats, Ridge, int]] = []
     for features in data.features:
         rows = examples(features, parts, reward)
@@ -265,7 +265,10 @@ def curve_covers(data: DataSet, random: Random) -> bool:
     baseline = baseline_of(now)
     labels, pairs = baseline.labels(), baseline.pairs()
     count = int(np.isfinite(labels).any(axis=1).sum()) or len(pairs)
-    rows, seed = Rows(now.features, labels, baseline.prompts(), baseline.reward, pairs), int(random.integers(1 << 30))
+    rows, seed = (
+        CurveRows(now.features, labels, baseline.prompts(), baseline.reward, pairs),
+        int(random.integers(1 << 30)),
+    )
     outcome = learning_curve(rows, alphas=RIDGE_ALPHAS, blocks=data.blocks, seed=seed, more=count)
     if outcome is None:
         raise SystemExit(f"{data.name}: too few prompts for a curve")

@@ -20,7 +20,9 @@ FEWEST_LINES = 4
 """Lines of a private function below which its only caller could say the same."""
 GIVEN = {"Command", "Config", "Meta", "Migration"} | {"__init__", "__main__", "apps", "admin", "tasks", "urls"}
 """Names of classes and modules that Django gives."""
-LIMITS = {"imports": 62, "shreds": 107, "modules": 62, "classes": 80}
+DOORS = {"admin", "api", "management", "models", "pages", "templatetags"}
+"""Storeys whose modules are named after what they open or store: `api/members.py` opens `managing/members.py`."""
+LIMITS = {"imports": 62, "shreds": 107, "modules": 11, "classes": 0}
 
 
 @dataclass(frozen=True)
@@ -85,17 +87,23 @@ def measured() -> dict[str, list[str]]:
     by_module: defaultdict[str, list[str]] = defaultdict(list)
     by_class: defaultdict[str, list[str]] = defaultdict(list)
     for module in every:
-        if module.file.stem not in GIVEN:
-            by_module[module.file.stem].append(module.name)
+        world = _world(module.name)
+        if module.file.stem not in GIVEN and module.name.split(".")[1] not in DOORS:
+            by_module[f"{world} {module.file.stem}"].append(module.name)
         for node in module.tree.body:
             if isinstance(node, ast.ClassDef) and node.name not in GIVEN and not node.name.startswith("_"):
-                by_class[node.name].append(module.name)
+                by_class[f"{world} {node.name}"].append(module.name)
     return {
         "imports": far_reaching(every),
         "shreds": shreds(every),
         "modules": doubles(by_module),
         "classes": doubles(by_class),
     }
+
+
+def _world(name: str) -> str:
+    """Returns where a word has to have one meaning: a half, the learning core, or the client."""
+    return "rewards.learning" if name.startswith("rewards.learning.") else name.partition(".")[0]
 
 
 def main(wanted: str = "") -> int:

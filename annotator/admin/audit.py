@@ -63,7 +63,7 @@ KINDS = {
 }
 
 
-class ProjectFilter(admin.SimpleListFilter):
+class AuditedProjectFilter(admin.SimpleListFilter):
     """Filters by the projects that exist. An entry names its project in words, as it may outlive it."""
 
     title = _("project")
@@ -112,7 +112,7 @@ class DayFilter(RangeDateFilter):
 class AuditAdmin(ReadOnly):
     list_display = ["when", "who", "door", "done", "subject", "project", "summary"]
     list_display_links = ["when"]
-    list_filter = [ProjectFilter, KindFilter, ("actor", FieldTextFilter), ("at", DayFilter)]
+    list_filter = [AuditedProjectFilter, KindFilter, ("actor", FieldTextFilter), ("at", DayFilter)]
     list_filter_submit = True
     search_fields = ["actor", "action", "subject"]
     search_help_text = _("a name, an action, or what was changed")

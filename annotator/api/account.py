@@ -79,7 +79,7 @@ class NewTokenSerializer(StoredTokenSerializer):
         fields = ["token", *StoredTokenSerializer.Meta.fields]
 
 
-class Token(APIView):
+class TokenView(APIView):
     """Issues a token for a username and password. It has every scope and no name unless the body asks for others."""
 
     # No authentication: an expired token or session that is sent along must not refuse the login that replaces it.

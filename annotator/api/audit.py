@@ -21,7 +21,7 @@ class AuditEntrySerializer(ModelSerializer[AuditEntry]):
         fields = ["id", "at", "actor", "via", "token", "action", "subject", "details"]
 
 
-class NewestFirst(CursorPages):
+class NewestEntriesFirst(CursorPages):
     """Pages from the newest entry on, as the index audit_by_project is ordered. A cursor's position is a time here."""
 
     ordering = ("-at", "-pk")  # type: ignore[assignment]
@@ -52,7 +52,7 @@ class Audit(generics.ListAPIView[AuditEntry]):
     serializer_class = AuditEntrySerializer
     queryset = AuditEntry.objects.none()
     filterset_class = AuditFilter
-    pagination_class = NewestFirst
+    pagination_class = NewestEntriesFirst
 
     def get_queryset(self) -> QuerySet[AuditEntry]:
         project = access.managed_project(access.user_of(self.request), self.kwargs["slug"])

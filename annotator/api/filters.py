@@ -13,7 +13,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from annotator.analysis.quality.findings import FLAG_COUNT
-from annotator.analysis.quality.flags import Kind
+from annotator.analysis.quality.flags import FlagKind
 from annotator.infrastructure.db.clock import database_now
 from annotator.managing import invitations
 from annotator.models import (
@@ -161,7 +161,7 @@ class RaterQualityFilter(filters.FilterSet):  # type: ignore[misc]
     paused = filters.BooleanFilter(method="by_pause")
     excluded = filters.BooleanFilter(method="by_exclusion")
     flagged = filters.BooleanFilter(method="by_flags")
-    flag = filters.ChoiceFilter(choices=Kind.choices, method="by_kind", help_text="has a flag of this kind")
+    flag = filters.ChoiceFilter(choices=FlagKind.choices, method="by_kind", help_text="has a flag of this kind")
     ordering = filters.ChoiceFilter(
         choices=[(name, name) for name in ("annotations", "-annotations", "flags", "-flags")],
         method="in_order",

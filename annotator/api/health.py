@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator.infrastructure.background.fitness import Fault
+from annotator.infrastructure.background.fitness import UnfitReason
 from annotator.infrastructure.health import readiness
 
 
@@ -21,7 +21,7 @@ class QueueSerializer(serializers.Serializer[Any]):
     workers = serializers.IntegerField()
     heartbeat_age = serializers.FloatField(allow_null=True, help_text="seconds since the youngest heartbeat")
     unfit = serializers.ListField(
-        child=serializers.ChoiceField(choices=[fault.value for fault in Fault]),
+        child=serializers.ChoiceField(choices=[fault.value for fault in UnfitReason]),
         help_text="for each worker that lives and takes no work: what it lacks",
     )
 

@@ -157,7 +157,7 @@ class OneMember(APIView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class MemberAction(APIView):
+class ActOnMember(APIView):
     """Does to a member what a manager's button does."""
 
     action = ""

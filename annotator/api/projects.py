@@ -275,7 +275,7 @@ class OneProject(generics.GenericAPIView[Project]):
         return Response(status=status.HTTP_204_NO_CONTENT if is_deleted else status.HTTP_202_ACCEPTED)
 
 
-class Archive(generics.GenericAPIView[Project]):
+class ArchiveProject(generics.GenericAPIView[Project]):
     """Archives a project or brings it back, for its managers.
 
     An archived project takes no claims, imports or runs, and appears in no list.

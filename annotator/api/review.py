@@ -26,7 +26,7 @@ from annotator.reading import access
 from annotator.reading.search.listing import with_beginnings
 from annotator.stages.review import adjudicate, judge, withdraw
 from annotator.stages.review.queue import QueueKey, queue_from, waiting
-from annotator.stages.review.rating_sheets import Rater, reviewed
+from annotator.stages.review.rating_sheets import SheetRater, reviewed
 from annotator.stages.segmenting import ranges
 
 # The queue -------------------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ def _response(response: TaskResponse) -> dict[str, Any]:
     return {"id": response.public_id, "text": response.text} | cut
 
 
-def _rater(rater: Rater) -> dict[str, Any]:
+def _rater(rater: SheetRater) -> dict[str, Any]:
     annotation = rater.annotation
     return {
         "number": rater.number,

@@ -89,7 +89,7 @@ class StreamParser(BaseParser):
         return stream
 
 
-class Import(APIView):
+class ImportFile(APIView):
     """Imports tasks from JSON lines, a JSON list, CSV or Parquet, plain or gzipped."""
 
     parser_classes = [MultiPartParser, StreamParser]

@@ -30,13 +30,13 @@ from annotator.api import (
 
 __all__ = ["schema", "urlpatterns"]
 
-_member = members.MemberAction.action_view
+_member = members.ActOnMember.action_view
 
 urlpatterns = [
     # Django tries addresses in turn: the calls that annotators make for every task come first.
     path("assignments/<int:assignment_id>/annotation/", work.SubmitAnnotation.as_view(), name="annotation"),
     path("projects/<slug:slug>/next/", work.Next.as_view(), name="next"),
-    path("token/", account.Token.as_view(), name="token"),
+    path("token/", account.TokenView.as_view(), name="token"),
     path("tokens/", account.Tokens.as_view(), name="tokens"),
     path("tokens/<int:pk>/", account.OneToken.as_view(), name="one-token"),
     path("me/", account.Me.as_view(), name="me"),
@@ -44,7 +44,7 @@ urlpatterns = [
     path("projects/<slug:slug>/", projects.OneProject.as_view(), name="project"),
     path("rubrics/", rubrics.Rubrics.as_view(), name="rubrics"),
     path("projects/<slug:slug>/rubric/", rubrics.ProjectRubric.as_view(), name="rubric"),
-    path("projects/<slug:slug>/archive/", projects.Archive.as_view(), name="archive"),
+    path("projects/<slug:slug>/archive/", projects.ArchiveProject.as_view(), name="archive"),
     path("projects/<slug:slug>/members/", members.Members.as_view(), name="members"),
     path("projects/<slug:slug>/members/<str:username>/", members.OneMember.as_view(), name="member"),
     path("projects/<slug:slug>/members/<str:username>/pause/", _member("pause"), name="pause-member"),
@@ -75,7 +75,7 @@ urlpatterns = [
     ),
     path("projects/<slug:slug>/guidelines/", guidelines.Guidelines.as_view(), name="guidelines"),
     path("projects/<slug:slug>/offer/", members.Offer.as_view(), name="offer"),
-    path("projects/<slug:slug>/import/", transfer.Import.as_view(), name="import"),
+    path("projects/<slug:slug>/import/", transfer.ImportFile.as_view(), name="import"),
     path("projects/<slug:slug>/imports/", imports.Imports.as_view(), name="imports"),
     path("projects/<slug:slug>/imports/<int:import_id>/", imports.OneImport.as_view(), name="one-import"),
     path("projects/<slug:slug>/edits/", edits.Edits.as_view(), name="edits"),

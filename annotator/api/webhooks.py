@@ -80,7 +80,7 @@ class DeliverySerializer(ModelSerializer[WebhookDelivery]):
         ]
 
 
-class NewestFirst(CursorPages):
+class NewestDeliveriesFirst(CursorPages):
     """Pages from the newest row on."""
 
     ordering = "-pk"
@@ -167,7 +167,7 @@ class Deliveries(generics.ListAPIView[WebhookDelivery]):
     serializer_class = DeliverySerializer
     queryset = WebhookDelivery.objects.none()
     filterset_fields = ("event", "state")
-    pagination_class = NewestFirst
+    pagination_class = NewestDeliveriesFirst
 
     def get_queryset(self) -> QuerySet[WebhookDelivery]:
         return endpoints.deliveries_of(_webhook(self.request, self.kwargs["slug"], self.kwargs["pk"]))

@@ -55,7 +55,7 @@ def _nothing(_: Any) -> None:
 
 
 @dataclass(frozen=True)
-class Kind(Generic[J]):
+class JobKind(Generic[J]):
     """What the jobs of one kind are, and what is done with them.
 
     `jobs` returns the rows with what the work reads. `work` takes a job to its end and writes that with `finish`.
@@ -82,7 +82,7 @@ class Kind(Generic[J]):
     hand_on: Callable[[J], None] = _nothing
 
 
-def run_waiting(kind: Kind[J], *, most: int | None = None) -> int:
+def run_waiting(kind: JobKind[J], *, most: int | None = None) -> int:
     """Works through the jobs that wait, one after the other; returns how many this worker is rid of for good."""
     ended = 0
     while ended != most and heartbeats.takes_work():
@@ -135,13 +135,13 @@ def by_turns(rows: QuerySet[J], *, project: str = "project_id") -> QuerySet[J]:
 
 
 @contextmanager
-def _claimed(kind: Kind[J]) -> Iterator[J | None]:
+def _claimed(kind: JobKind[J]) -> Iterator[J | None]:
     """Yields the job whose turn it is, with the locks that stand for this worker; None where there is none to take."""
     with ExitStack() as held:
         yield _take(kind, held) if kind.silent_after or _has_place(kind, held) else None
 
 
-def _has_place(kind: Kind[J], held: ExitStack) -> bool:
+def _has_place(kind: JobKind[J], held: ExitStack) -> bool:
     # A worker's last thread is left to what takes a moment.
     if not _of_this_process.acquire(blocking=False):
         return False
@@ -149,7 +149,7 @@ def _has_place(kind: Kind[J], held: ExitStack) -> bool:
     return any(held.enter_context(locks.session_lock(f"place: {kind.name}", at)) for at in range(settings.JOBS_AT_ONCE))
 
 
-def _take(kind: Kind[J], held: ExitStack) -> J | None:
+def _take(kind: JobKind[J], held: ExitStack) -> J | None:
     busy: set[int] = set()
     waiting = by_turns(_claimable(kind), project=kind.project).values_list("pk", kind.project)
     for pk, project in list(waiting):
@@ -167,7 +167,7 @@ def _take(kind: Kind[J], held: ExitStack) -> J | None:
     return None
 
 
-def _claimable(kind: Kind[J]) -> QuerySet[J]:
+def _claimable(kind: JobKind[J]) -> QuerySet[J]:
     rows = kind.jobs()
     # Those at work as well: whoever gets the lock of their project knows that their worker is lost.
     states = rows.model.UNDER_WAY
@@ -175,7 +175,7 @@ def _claimable(kind: Kind[J]) -> QuerySet[J]:
 
 
 @transaction.atomic
-def _fenced(kind: Kind[J], pk: int) -> J | None:
+def _fenced(kind: JobKind[J], pk: int) -> J | None:
     """Gives the job to this worker: the new attempt fences off the writes of every earlier one."""
     # A row that somebody else has locked, to cancel it or to erase texts, keeps no other job waiting.
     job = _claimable(kind).select_for_update(skip_locked=True, of=("self",)).filter(pk=pk).first()
@@ -195,7 +195,7 @@ WHERE locktype = 'advisory' AND granted AND objsubid = 2 AND classid = hashtext(
 """
 
 
-def _end_silent_worker(kind: Kind[J], project: int) -> None:
+def _end_silent_worker(kind: JobKind[J], project: int) -> None:
     """Ends the connection of a worker that hangs or whose machine is gone, with which its locks go."""
     at_work = kind.jobs().filter(**{kind.project: project}, state=kind.jobs().model.UNDER_WAY[1])
     if at_work.filter(heartbeat_at__lt=database_now() - SILENT_AFTER).exists():
@@ -206,7 +206,7 @@ def _end_silent_worker(kind: Kind[J], project: int) -> None:
 # What becomes of it ----------------------------------------------------------------------------------------
 
 
-def _carry_out(kind: Kind[J], job: J) -> bool:
+def _carry_out(kind: JobKind[J], job: J) -> bool:
     """Works on the job; returns False where it waits for another worker, or another time."""
     try:
         with fitness.blamed(kind.queues), disk_space.full_disk_named():
@@ -227,7 +227,7 @@ def _carry_out(kind: Kind[J], job: J) -> bool:
     return True
 
 
-def _put_down(kind: Kind[J], job: J, why: PutDown | fitness.Unfit) -> None:
+def _put_down(kind: JobKind[J], job: J, why: PutDown | fitness.Unfit) -> None:
     # Not the job's fault: the next worker has as many attempts as this one had.
     undone = {} if isinstance(why, FileMissing) else {"tries": job.tries - 1, "heartbeat_at": None}
     owned(job).update(state=kind.put_down_as or job.UNDER_WAY[0], **undone)
@@ -235,7 +235,7 @@ def _put_down(kind: Kind[J], job: J, why: PutDown | fitness.Unfit) -> None:
         kind.hand_on(job)
 
 
-def put_back_lost(kind: Kind[J], *, now: datetime) -> None:
+def put_back_lost(kind: JobKind[J], *, now: datetime) -> None:
     """Has other workers take the jobs of those that have gone silent, or fails them after the last attempt."""
     assert kind.silent_after
     waiting, working = kind.jobs().model.UNDER_WAY
@@ -245,7 +245,7 @@ def put_back_lost(kind: Kind[J], *, now: datetime) -> None:
     lost.order_by().update(state=waiting)
 
 
-def _fail(kind: Kind[J], job: J, error: str, code: str) -> bool:
+def _fail(kind: JobKind[J], job: J, error: str, code: str) -> bool:
     """Ends the job with its error; returns False where it is not this worker's any more."""
     said = without_places(error)[:LONGEST_ERROR]
     with transaction.atomic():

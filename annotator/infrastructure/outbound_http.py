@@ -168,7 +168,7 @@ LONGEST_QUOTE = 200
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PostOutcome:
     """What came of a post: the status of the answer, if there was one, and what was wrong."""
 
     status: int | None
@@ -184,7 +184,7 @@ class _TooLong(OSError):
     """The answer has more bytes than are read."""
 
 
-def post(url: str, body: bytes, headers: Mapping[str, str]) -> Outcome:
+def post(url: str, body: bytes, headers: Mapping[str, str]) -> PostOutcome:
     """Posts the body to the URL. Whatever goes wrong is in the outcome."""
     began = time.monotonic()
     status, error = None, ""
@@ -206,7 +206,7 @@ def post(url: str, body: bytes, headers: Mapping[str, str]) -> Outcome:
         error = str(unknown)
     except (OSError, http.client.HTTPException) as failed:
         error = f"{type(failed).__name__}: {_printable(str(failed))}"
-    return Outcome(status, error, round(time.monotonic() - began, 3))
+    return PostOutcome(status, error, round(time.monotonic() - began, 3))
 
 
 def _error_of(answer: http.client.HTTPResponse) -> str:

@@ -85,7 +85,7 @@ BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-c
 MOST_WORKERS = 8
 
 
-class Refused(Exception):
+class CannotInstall(Exception):
     """Something outside our control is in the way; the message says in a sentence what."""
 
 
@@ -95,7 +95,7 @@ def main(words: Sequence[str]) -> int:
     if command in acts:
         return acts[command](arguments)
     if command not in IN_THE_VENV:
-        raise Refused(f"install.py knows {', '.join([*acts, *IN_THE_VENV])}, not {command!r}.")
+        raise CannotInstall(f"install.py knows {', '.join([*acts, *IN_THE_VENV])}, not {command!r}.")
     install(EVERYTHING)
     *others, last = [line.split() for line in IN_THE_VENV[command]]
     return inside([*others, [*last, *arguments]])
@@ -169,7 +169,7 @@ def held(var_dir: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             lock.seek(0)
-            raise Refused(
+            raise CannotInstall(
                 f"Rewardloop already runs on {var_dir}, as process {lock.read().strip() or 'unknown'}."
             ) from None
         lock.truncate(0)
@@ -180,21 +180,23 @@ def held(var_dir: Path) -> Iterator[None]:
 
 def check_port(host: str, port: str) -> None:
     if not port.isdigit() or not 0 < int(port) < 65536:
-        raise Refused(f"PORT is {port!r}: write a number from 1 to 65535.")
+        raise CannotInstall(f"PORT is {port!r}: write a number from 1 to 65535.")
     try:
         socket.create_server((host, int(port))).close()
     except PermissionError:
-        raise Refused(f"Port {port} needs root: choose one above 1023, as in PORT=8001 make run.") from None
+        raise CannotInstall(f"Port {port} needs root: choose one above 1023, as in PORT=8001 make run.") from None
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
-            raise Refused(f"Nothing can listen on {host}:{port}: {error.strerror}.") from None
-        raise Refused(f"Port {port} is in use by another program: choose one, as in PORT=8001 make run.") from None
+            raise CannotInstall(f"Nothing can listen on {host}:{port}: {error.strerror}.") from None
+        raise CannotInstall(
+            f"Port {port} is in use by another program: choose one, as in PORT=8001 make run."
+        ) from None
 
 
 def check_space(folder: Path, needed: int) -> None:
     free = shutil.disk_usage(folder).free
     if free < needed:
-        raise Refused(
+        raise CannotInstall(
             f"The disk is full: {folder} has {free / GIGABYTE:.1f} GB left, {needed / GIGABYTE:.1f} GB are needed."
         )
 
@@ -223,7 +225,7 @@ def install(extras: set[str]) -> None:
         locked = [str(REQUIREMENTS / f"{name}.txt") for name in files(extras, torch)]
         # Compiled at once: five processes start together, and PYTHONDONTWRITEBYTECODE would have each do it every time.
         if uv(["sync", "--require-hashes", "--compile-bytecode", *options, *locked], lock):
-            raise Refused("The packages could not be installed; what uv says about it stands above.")
+            raise CannotInstall("The packages could not be installed; what uv says about it stands above.")
         new = {"state": state(extras, torch), "extras": sorted(extras), "torch": torch, "files": files(extras, torch)}
         STAMP.write_text(json.dumps(new))
 
@@ -356,16 +358,16 @@ def make_venv(lock: TextIO) -> None:
     shutil.rmtree(VENV, ignore_errors=True)
     code, said = quietly([sys.executable, "-m", "venv", str(VENV)])
     if os.strerror(errno.ENOSPC) in said and code:
-        raise Refused(f"The disk is full: there is no room for {VENV}.")
+        raise CannotInstall(f"The disk is full: there is no room for {VENV}.")
     if code:
         why = "install its venv package (apt install python3-venv)." if "ensurepip" in said else last_line(said)
-        raise Refused(f"This Python cannot make a virtual environment: {why}")
+        raise CannotInstall(f"This Python cannot make a virtual environment: {why}")
     command = [venv_program("python"), "-m", "pip", "install", "--disable-pip-version-check", "--no-deps"]
     command += ["--require-hashes", "--requirement", str(REQUIREMENTS / "installer.txt")]
     code, said = quietly(command, pass_fds=[lock.fileno()])
     if code:
         error = next((line for line in said.splitlines() if line.startswith("ERROR:")), last_line(said))
-        raise Refused(f"pip could not install uv, which installs the rest: {error}")
+        raise CannotInstall(f"pip could not install uv, which installs the rest: {error}")
 
 
 def quietly(command: Sequence[str], **options: Any) -> tuple[int, str]:
@@ -386,7 +388,7 @@ def install_browser() -> None:
     for package, enough in ((BROWSERS[0], BROWSERS[:1]), ("chromium", BROWSERS)):
         if any(map(shutil.which, enough)) or not (hindrance := apt_install(package)):
             return
-    raise Refused(
+    raise CannotInstall(
         f"The browser tests need Chromium: install the package chromium (apt-get install chromium). {hindrance}"
     )
 
@@ -421,7 +423,7 @@ def door(main: Callable[[], int]) -> int:
         return main()
     except KeyboardInterrupt:
         return 130
-    except Refused as refusal:
+    except CannotInstall as refusal:
         print(refusal, file=sys.stderr)
     except OSError as error:
         print(sentence(error), file=sys.stderr)

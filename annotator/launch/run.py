@@ -20,7 +20,7 @@ from typing import Any
 
 from annotator.launch import child_processes
 from annotator.launch.embedded import AccountRefused, ServiceFailed, Services, services
-from annotator.launch.install import Refused, check_port, door, held
+from annotator.launch.install import CannotInstall, check_port, door, held
 from annotator.launch.supervisor import Command, Supervisor
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,7 +68,7 @@ def main() -> int:
     except Stopped:
         print("Rewardloop has stopped.", flush=True)
     except (ServiceFailed, AccountRefused) as refusal:
-        raise Refused(str(refusal)) from refusal
+        raise CannotInstall(str(refusal)) from refusal
     return 0
 
 
@@ -76,7 +76,7 @@ def with_demo() -> bool:
     """Returns whether the demo is wanted, which it is unless DEMO says no."""
     wish = os.environ.get("DEMO", "1").strip().lower()
     if wish not in {"", "0", "1", "false", "true"}:
-        raise Refused(f"DEMO is {wish!r}: write 1 or 0")
+        raise CannotInstall(f"DEMO is {wish!r}: write 1 or 0")
     return wish not in {"0", "false"}
 
 
@@ -163,7 +163,7 @@ def prepare(environment: Mapping[str, str], *, log: Path) -> None:
         )
     if done.returncode:
         words = (log.read_text().strip().splitlines() or ["it printed nothing"])[-1]
-        raise Refused(f"The database could not be brought up to date: {words} (the log is {log})")
+        raise CannotInstall(f"The database could not be brought up to date: {words} (the log is {log})")
 
 
 def wait_until_ready(supervisor: Supervisor, address: str) -> None:

@@ -126,7 +126,7 @@ class Issue:
 
 
 @dataclass(frozen=True)
-class Facts:
+class ProjectFacts:
     """What the database knows. `able` may claim tasks; `reviews` and `quarantined` stop at MANY + 1.
 
     `guidelines` says whether there are some, without what a template leaves to be written; `simulated`, whether the
@@ -190,14 +190,14 @@ WHERE p.id = %(project)s
 )
 
 
-def facts(project: Project) -> Facts:
+def facts(project: Project) -> ProjectFacts:
     """Reads what the database knows about who can work, and what waits for whom."""
     row = list(_FACTS.row(project=project.pk, many=MANY + 1, blanks=blanks()) or ())
     row[-1] = json.loads(row[-1])
-    return Facts(*row)
+    return ProjectFacts(*row)
 
 
-def issues(project: Project, known: Facts) -> Iterator[Issue]:
+def issues(project: Project, known: ProjectFacts) -> Iterator[Issue]:
     """Yields what is wrong, what stops everybody first."""
     if project.archived_at:
         yield Issue(Problem.ARCHIVED)
@@ -235,7 +235,7 @@ def _of_the_installation() -> Iterator[Issue]:
         yield Issue(Problem.LOW_DISK)
 
 
-def _of_people(project: Project, known: Facts) -> Iterator[Issue]:
+def _of_people(project: Project, known: ProjectFacts) -> Iterator[Issue]:
     if not known.annotators:
         yield Issue(Problem.NO_ANNOTATORS)
     elif not known.unpaused:

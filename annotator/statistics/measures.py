@@ -10,7 +10,7 @@ from statistics import fmean, pvariance
 import numpy as np
 from numpy.typing import NDArray
 
-from annotator.statistics.pair_counts import CELLS, SELECTIONS, SHARED, Columns, Counts, Ints, Keys
+from annotator.statistics.pair_counts import CELLS, SELECTIONS, SHARED, Counts, Ints, Keys, PairColumns
 
 Floats = NDArray[np.float64]
 STEPS = np.arange(CELLS, dtype=np.float64)
@@ -29,14 +29,14 @@ class Tables:
     """The pairs of a rating add up to 1: Krippendorff's matrix of coincidences."""
 
     @classmethod
-    def of(cls, counts: Counts, columns: Columns) -> "Tables":
+    def of(cls, counts: Counts, columns: PairColumns) -> "Tables":
         """Builds the tables from counts that have one owner."""
         keys = Keys.read(counts.key, columns)
         weights = (counts.count, counts.count / (keys.ratings * (keys.ratings - 1)), counts.count / (keys.ratings - 1))
         return cls(*(_in_both_orders(keys, weight, columns) for weight in weights))
 
 
-def by_sample_and_owner(counts: Counts, columns: Columns) -> tuple[Ints, Floats]:
+def by_sample_and_owner(counts: Counts, columns: PairColumns) -> tuple[Ints, Floats]:
     """Returns the owners and their tables [owner, column, one, other], in both orders, from counts of one selection."""
     owners, place = np.unique(counts.owner, return_inverse=True)
     keys = Keys.read(counts.key, columns)
@@ -45,7 +45,7 @@ def by_sample_and_owner(counts: Counts, columns: Columns) -> tuple[Ints, Floats]
     return owners, np.asarray(table + table.swapaxes(-1, -2))
 
 
-def _in_both_orders(keys: Keys, weight: Floats | Ints, columns: Columns) -> Floats:
+def _in_both_orders(keys: Keys, weight: Floats | Ints, columns: PairColumns) -> Floats:
     shape = (len(SELECTIONS), len(columns), CELLS, CELLS)
     table = _table((keys.selection, keys.column, keys.low, keys.high), weight, shape)
     return np.asarray(table + table.swapaxes(-1, -2))
@@ -68,7 +68,7 @@ class Meetings:
     tables: Floats
 
     @classmethod
-    def of(cls, counts: Counts, columns: Columns) -> "Meetings":
+    def of(cls, counts: Counts, columns: PairColumns) -> "Meetings":
         owners, place = np.unique(counts.owner, return_inverse=True)
         shared = np.bincount(place, np.where(counts.key == SHARED, counts.count, 0), len(owners)).astype(np.int64)
         rated = counts.key != SHARED
@@ -230,7 +230,7 @@ FEWEST_TASKS = 5
 """The fewest tasks that have an interval: of two or three, it would reach from the lowest task to the highest."""
 
 
-def intervals(groups: Counts, columns: Columns) -> Floats:
+def intervals(groups: Counts, columns: PairColumns) -> Floats:
     """Returns both ends of the interval, [selection, column, end], from the counts of tasks or buckets.
 
     They are NaN where fewer than FEWEST_TASKS of these have a sample, or where the draws say nothing (`ends_of`).
@@ -257,7 +257,7 @@ def ends_of(drawn: Floats) -> Floats:
     return ends if np.ptp(ends) > NO_VARIANCE else np.full(len(ENDS), np.nan)
 
 
-def _sums(groups: Counts, columns: Columns) -> Floats:
+def _sums(groups: Counts, columns: PairColumns) -> Floats:
     """Returns the sums that kappa is made of, [group, selection, column, moment].
 
     The moments are the number of samples and, summed over these, the mean squared difference, square and rating.

@@ -44,7 +44,7 @@ SELECTIONS = tuple(Selection)
 _ALL = SELECTIONS.index(Selection.ALL)
 
 
-class Flag(IntEnum):
+class PairFlag(IntEnum):
     """Bits of a record: whether its annotation is among the first three of the sample, and among the kept."""
 
     FIRST_THREE = 1
@@ -52,7 +52,7 @@ class Flag(IntEnum):
 
 
 @dataclass(frozen=True)
-class Columns:
+class PairColumns:
     """What is compared: the rubric's attributes (0 to levels - 1), a task's preference and whether it is "neither",
     safety, and which of two ranked responses is better.
 
@@ -173,7 +173,7 @@ class Keys:
     high: Ints
 
     @classmethod
-    def read(cls, key: Ints, columns: Columns) -> "Keys":
+    def read(cls, key: Ints, columns: PairColumns) -> "Keys":
         rest, cell = np.divmod(key, CELLS * CELLS)
         rest, ratings = np.divmod(rest, RATINGS_BASE)
         selection, column = np.divmod(rest, len(columns))
@@ -186,7 +186,9 @@ class Keys:
 
 
 # The reverse of Keys.read. With 20 columns a key stays below 9 million, of the 2**32 that are stored.
-def _key(columns: Columns, *, selection: Ints | int, column: Ints, ratings: Ints | int, low: Ints, high: Ints) -> Ints:
+def _key(
+    columns: PairColumns, *, selection: Ints | int, column: Ints, ratings: Ints | int, low: Ints, high: Ints
+) -> Ints:
     sample = (selection * len(columns) + column) * RATINGS_BASE + ratings
     return (sample * CELLS + low) * CELLS + high
 
@@ -234,12 +236,14 @@ class _RatingPairs:
         return _RatingPairs(self.place[pairs], self.selection[pairs], self.key[pairs])
 
     @classmethod
-    def from_records(cls, records: Records, columns: Columns) -> "_RatingPairs":
+    def from_records(cls, records: Records, columns: PairColumns) -> "_RatingPairs":
         samples = Samples.from_records(records)
         first, second = samples.pairs()
         values = records["values"].astype(np.int64)
         flags = records["flags"]
-        chosen = np.stack([(flags & Flag.FIRST_THREE) > 0, np.ones(len(records), bool), (flags & Flag.KEPT) > 0])
+        chosen = np.stack(
+            [(flags & PairFlag.FIRST_THREE) > 0, np.ones(len(records), bool), (flags & PairFlag.KEPT) > 0]
+        )
         present = chosen[:, :, None] & (values >= 0)  # selection, record, column
         ratings = np.add.reduceat(present.astype(np.int64), samples.start, axis=1)  # selection, sample, column
         selection, pair, column = np.nonzero(present[:, first] & present[:, second])
@@ -259,7 +263,7 @@ class _RatingPairs:
         return added(Counts(owner[self.place], self.key, np.ones(len(self.key), np.int64)))
 
 
-def tallied(records: Records, columns: Columns) -> dict[Kind, Counts]:
+def tallied(records: Records, columns: PairColumns) -> dict[Kind, Counts]:
     """Returns the counts of every kind, from records that are sorted by task and response.
 
     A sample belongs to the week of its latest rating.
@@ -282,14 +286,14 @@ def tallied(records: Records, columns: Columns) -> dict[Kind, Counts]:
     }
 
 
-def tallied_by_task(records: Records, columns: Columns) -> Counts:
+def tallied_by_task(records: Records, columns: PairColumns) -> Counts:
     """Returns the counts of samples, of which each task owns its own."""
     if not len(records):
         return none()
     return _RatingPairs.from_records(records, columns).counted(records["task"].astype(np.int64))
 
 
-def _of_pairs(records: Records, columns: Columns, samples: Samples) -> Counts:
+def _of_pairs(records: Records, columns: PairColumns, samples: Samples) -> Counts:
     """Counts, for every two raters, which ratings they gave to the same samples, and how many responses they share."""
     one, other = samples.pairs()
     annotator = records["annotator"].astype(np.int64)
@@ -305,7 +309,7 @@ def _of_pairs(records: Records, columns: Columns, samples: Samples) -> Counts:
     return added(Counts(owner[pair], key, np.ones_like(key)), _once(responses, SHARED))
 
 
-def _of_raters(pairs: Counts, columns: Columns) -> tuple[Counts, Counts]:
+def _of_raters(pairs: Counts, columns: PairColumns) -> tuple[Counts, Counts]:
     """Counts each rater of a pair against the other: the first as stored, the second with both ratings exchanged."""
     pairs = pairs[pairs.key != SHARED]
     keys = Keys.read(pairs.key, columns)

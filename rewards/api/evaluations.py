@@ -190,7 +190,7 @@ class OneEvaluationJob(APIView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class Comparison(APIView):
+class ComparisonView(APIView):
     """Every measure of every version, a row each: what was judged on the same data has the same `data_hash`."""
 
     content_negotiation_class = WhateverIsAccepted

@@ -76,7 +76,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Line:
+class ComparisonLine:
     """A measure across the versions; a cell is None where a version does not have it."""
 
     path: tuple[str, ...]
@@ -108,7 +108,7 @@ class Comparison:
     """The evaluations under one name on the same data, in the order of their versions."""
 
     evaluations: list[Evaluation]
-    lines: list[Line]
+    lines: list[ComparisonLine]
 
 
 def evaluations_of(project: Project) -> Any:
@@ -158,7 +158,7 @@ def compare(project: Project, *, name: str, data_hash: str) -> Comparison:
     return Comparison(in_order, lines_of([evaluation.metrics for evaluation in in_order], attributes))
 
 
-def lines_of(metrics: Sequence[Mapping[str, Any]], attributes: Sequence[str]) -> list[Line]:
+def lines_of(metrics: Sequence[Mapping[str, Any]], attributes: Sequence[str]) -> list[ComparisonLine]:
     """Returns a line for every measure in any version's metrics; fine lines come last."""
     columns = [{(value.path, value.measure): value for value in values_of(version)} for version in metrics]
     keys = {key for column in columns for key in column}
@@ -226,7 +226,7 @@ COLUMNS = (
 )
 
 
-def _line(key: tuple[tuple[str, ...], str], values: Sequence[Value | None]) -> Line:
+def _line(key: tuple[tuple[str, ...], str], values: Sequence[Value | None]) -> ComparisonLine:
     path, measure = key
     side = None if path[:1] == (HUMAN,) else BETTER[measure]
     # Compared as they are shown: a reader must not see two equal numbers of which one is marked as better.
@@ -239,4 +239,4 @@ def _line(key: tuple[tuple[str, ...], str], values: Sequence[Value | None]) -> L
         Cell(measured, best is not None and value == best) if measured else None
         for measured, value in zip(values, rounded, strict=True)
     ]
-    return Line(path, measure, cells)
+    return ComparisonLine(path, measure, cells)

@@ -139,7 +139,7 @@ def _finish(job: EvaluationJob, metrics: dict[str, Any]) -> None:
     EvaluationJob.objects.filter(pk=job.pk).update(evaluation=row)
 
 
-_EVALUATIONS = jobs.Kind(
+_EVALUATIONS = jobs.JobKind(
     "evaluation jobs",
     jobs=lambda: EvaluationJob.objects.select_related("reward_model__project", "reward_model__run__snapshot"),
     work=_measure,

@@ -202,7 +202,7 @@ def learning_curve(baseline: Baseline, alphas: Sequence[float]) -> dict[str, Any
 
     alphas: the penalties of which each refit chooses.
     """
-    rows = curve.Rows(baseline.depths, baseline.labels(), baseline.prompts(), baseline.reward, baseline.pairs())
+    rows = curve.CurveRows(baseline.depths, baseline.labels(), baseline.prompts(), baseline.reward, baseline.pairs())
     return curve.learning_curve(rows, alphas=alphas, blocks=baseline.blocks, seed=baseline.seed)
 
 

@@ -22,7 +22,7 @@ from rewards.learning.config import TrainConfig
 from rewards.learning.cross_fit import FOLDS, folds
 from rewards.learning.curve import FEWEST_PROMPTS, RMSE, WRONG, FoldErrors, curve_of
 from rewards.learning.data import Floats
-from rewards.learning.finetune import Run, fine_tune
+from rewards.learning.finetune import TuningRun, fine_tune
 from rewards.learning.inference import predict
 from rewards.learning.model import Loaded
 from rewards.learning.objectives import Objective
@@ -173,7 +173,7 @@ def _predicted(
     checkpoint = trainings.folder / f"{name}-checkpoint"
     silent = Progress(trainings.folder / "progress.jsonl", silent=True)
     identity = f"{trainings.identity}:fold {name}"
-    fine_tune(Run(trainings.config, loaded, fit.rows, dev.rows, trainings.reward, silent, checkpoint, identity))
+    fine_tune(TuningRun(trainings.config, loaded, fit.rows, dev.rows, trainings.reward, silent, checkpoint, identity))
     every = chain.from_iterable(part.rows.encoded for part in parts.train())
     rows = list(compress(every, held))
     scores = predict(loaded, rows, batch_tokens=trainings.config.batch_tokens)

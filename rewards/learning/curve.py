@@ -44,7 +44,7 @@ RMSE, WRONG = "rmse", "wrong"
 
 
 @dataclass(frozen=True)
-class Rows:
+class CurveRows:
     """The responses: targets [n, k] with NaN for a missing label, and prompts [n].
 
     `features` are [n, d] for each depth of the backbone that may be read. `weights` [k] make the scalar reward. Each of
@@ -137,7 +137,7 @@ class FoldErrors:
 
 
 def learning_curve(
-    rows: Rows, *, alphas: Sequence[float], blocks: Sequence[int], seed: int, more: int = NEXT
+    rows: CurveRows, *, alphas: Sequence[float], blocks: Sequence[int], seed: int, more: int = NEXT
 ) -> dict[str, Any] | None:
     """Returns the curve, its power law and the outlook as JSON; None where there are too few prompts for a curve.
 

@@ -17,7 +17,7 @@ from rewards.learning import distributed
 from rewards.learning.alike import alike_of, with_alike
 from rewards.learning.atomic_directories import write_json
 from rewards.learning.benchmarks import SNAPSHOT, cases_of, recognise
-from rewards.learning.benchmarks.cases import Benchmark, Judged, judged
+from rewards.learning.benchmarks.cases import Benchmark, JudgedCase, judged
 from rewards.learning.benchmarks.rows import HUB, data_hash, rows_of
 from rewards.learning.config import EvaluateConfig, read_config
 from rewards.learning.data import (
@@ -137,7 +137,7 @@ def _write_predictions(directory: Path, rows: Iterator[dict[str, Any]]) -> None:
         write_rows(directory / "predictions.jsonl", rows)
 
 
-def _judged_rows(rows: Sequence[Judged], benchmark: Benchmark) -> Iterator[dict[str, Any]]:
+def _judged_rows(rows: Sequence[JudgedCase], benchmark: Benchmark) -> Iterator[dict[str, Any]]:
     for row in rows:
         rewards = {"good": row.good.tolist(), "bad": row.bad.tolist()}
         yield {"id": row.case.id, "group": row.case.group, **rewards, "result": benchmark.result(row)}

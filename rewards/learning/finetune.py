@@ -38,7 +38,7 @@ class OutOfMemory(Refused):
 
 
 @dataclass(frozen=True)
-class Rows:
+class TuningRows:
     """Encoded responses [rows], what the network should say about them, and the units: lists of rows kept together."""
 
     encoded: Sequence[Encoded]
@@ -52,13 +52,13 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Run:
+class TuningRun:
     """The inputs of the loop. Only a checkpoint with the same `identity`, configuration and snapshot, is resumed."""
 
     config: TrainConfig
     loaded: Loaded
-    fit: Rows
-    dev: Rows
+    fit: TuningRows
+    dev: TuningRows
     reward: tuple[float, ...]  # the attributes' weights in the scalar reward
     progress: Progress
     checkpoint: Path
@@ -68,7 +68,7 @@ class Run:
         return Objective(self.config.stages[place.stage], self.reward)
 
 
-def fine_tune(run: Run) -> Place:
+def fine_tune(run: TuningRun) -> Place:
     """Trains `run.loaded` in place and returns where the loop ended.
 
     Every stage leaves the network at its best step, which is listed in `place.kept`; step 0 means that the stage has
@@ -100,7 +100,7 @@ def fine_tune(run: Run) -> Place:
     return state.place
 
 
-def _stage(run: Run, state: State) -> None:
+def _stage(run: TuningRun, state: State) -> None:
     config, place, sizes = run.config, state.place, run.loaded.sizes(run.fit.encoded, run.fit.units)
     total = total_steps(run, sizes)
     if place.step == 0:
@@ -128,7 +128,7 @@ def _stage(run: Run, state: State) -> None:
         save_state(run.checkpoint, state, identity=run.identity)
 
 
-def take_step(run: Run, state: State, sizes: Sizes, units: Sequence[int], *, steps: int) -> None:
+def take_step(run: TuningRun, state: State, sizes: Sizes, units: Sequence[int], *, steps: int) -> None:
     """Takes one optimizer step on these units of the fit rows and writes it to the progress.
 
     Raises:
@@ -224,7 +224,7 @@ def in_memory(
             progress.tell("out_of_memory", micro_tokens=place.micro_tokens)
 
 
-def _in_parts(run: Run, state: State, parts: Sequence[Sequence[int]], units: Sequence[int]) -> Tensor:
+def _in_parts(run: TuningRun, state: State, parts: Sequence[Sequence[int]], units: Sequence[int]) -> Tensor:
     fit, objective, network = run.fit, run.objective(state.place), run.loaded.network
     device = run.loaded.device
     # Sums are divided by the counts of the whole step, not of the part: a mean of the parts' means would weigh labels
@@ -272,7 +272,7 @@ def rate(config: Schedule, step: int, steps: int) -> float:
     return warm * (1 + math.cos(math.pi * past)) / 2
 
 
-def make_optimizer(run: Run) -> torch.optim.AdamW:
+def make_optimizer(run: TuningRun) -> torch.optim.AdamW:
     """Returns AdamW with three groups: the backbone's matrices decay, its vectors do not, the heads have a rate."""
     config, network = run.config, run.loaded.network
     heads = [*network.head.parameters(), *(network.segment_head.parameters() if network.segment_head else ())]
@@ -289,14 +289,14 @@ def make_optimizer(run: Run) -> torch.optim.AdamW:
     return torch.optim.AdamW([g for g in groups if g["params"]], lr=rate, fused=run.loaded.device.type == "cuda")
 
 
-def total_steps(run: Run, sizes: Sizes) -> int:
+def total_steps(run: TuningRun, sizes: Sizes) -> int:
     """Returns the optimizer steps of one stage."""
     # Epochs are counted one by one: packed batches of another order may be another number.
     steps = sum(len(_epoch(run.config, sizes, epoch)) for epoch in range(run.config.epochs))
     return min(steps, run.config.max_steps) if run.config.max_steps else steps
 
 
-def dev_loss(run: Run, place: Place) -> float:
+def dev_loss(run: TuningRun, place: Place) -> float:
     """Returns the stage's loss over all dev rows at once; NaN where they have no answers."""
     if not run.dev.encoded:
         return math.nan
@@ -314,11 +314,11 @@ def _epoch(config: TrainConfig, sizes: Sizes, epoch: int) -> list[list[int]]:
     return sizes.epoch(batch_tokens=config.batch_tokens, batch_size=config.batch_size, seed=config.seed, epoch=epoch)
 
 
-def _rows(rows: Rows, units: Sequence[int]) -> list[int]:
+def _rows(rows: TuningRows, units: Sequence[int]) -> list[int]:
     return [row for unit in units for row in rows.units[unit]]
 
 
-def _tell_dev(run: Run, place: Place, loss: float) -> None:
+def _tell_dev(run: TuningRun, place: Place, loss: float) -> None:
     # Steps count over all stages, as the losses do.
     point = {"stage": run.config.stages[place.stage], "step": len(place.losses), "validation_loss": loss}
     place.curve.append(point)

@@ -18,7 +18,7 @@ from rewards.learning.config import TrainConfig, config_hash
 from rewards.learning.cross_training import CrossFitted
 from rewards.learning.data import scales_of
 from rewards.learning.evaluate import measure, prediction_rows
-from rewards.learning.finetune import Rows
+from rewards.learning.finetune import TuningRows
 from rewards.learning.inference import versions
 from rewards.learning.merged_reward import NoStockClass, write_reward
 from rewards.learning.metrics import attribute_measures, rmse
@@ -162,7 +162,9 @@ def _cross_fitted_rows(work: TrainingContext, crossed: CrossFitted, manifest: Ma
         yield row | {"means": dict(zip(manifest.attributes, mean, strict=True))}
 
 
-def training_summary(fit: Rows, loaded: Loaded, place: Place, config: TrainConfig, started: float) -> dict[str, Any]:
+def training_summary(
+    fit: TuningRows, loaded: Loaded, place: Place, config: TrainConfig, started: float
+) -> dict[str, Any]:
     sizes = loaded.sizes(fit.encoded, fit.units)
     return {
         "steps": len(place.losses),

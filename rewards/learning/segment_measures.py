@@ -106,7 +106,7 @@ SAME = 1e-9
 
 
 @dataclass(frozen=True)
-class Case:
+class SegmentCase:
     """A response: labels, predicted and lengths [segments] of its segments that have the first two, in their order."""
 
     prompt: str
@@ -115,7 +115,9 @@ class Case:
     lengths: Floats
 
 
-def cases_of(labels: Floats, predicted: Floats, bounds: Ints, prompts: Sequence[str], *, lengths: Floats) -> list[Case]:
+def cases_of(
+    labels: Floats, predicted: Floats, bounds: Ints, prompts: Sequence[str], *, lengths: Floats
+) -> list[SegmentCase]:
     """Returns the responses with at least two segments whose labels differ.
 
     labels [segments] and predicted [segments] of all responses, NaN where one is missing, and their lengths [segments]
@@ -124,13 +126,13 @@ def cases_of(labels: Floats, predicted: Floats, bounds: Ints, prompts: Sequence[
     cases = []
     for prompt, start, end in zip(prompts, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         known = np.isfinite(labels[start:end]) & np.isfinite(predicted[start:end])
-        case = Case(prompt, *(values[start:end][known] for values in (labels, predicted, lengths)))
+        case = SegmentCase(prompt, *(values[start:end][known] for values in (labels, predicted, lengths)))
         if len(case.labels) > 1 and np.ptp(case.labels) > SAME:
             cases.append(case)
     return cases
 
 
-def worst_segment(cases: Sequence[Case]) -> Measures:
+def worst_segment(cases: Sequence[SegmentCase]) -> Measures:
     """Returns how often the segment of the lowest prediction is among those of the lowest label.
 
     Of several lowest predictions each counts its share, so a model that says the same of all segments is at chance.

@@ -15,7 +15,7 @@ from rewards.learning.chat_templates import UnrenderableConversation
 from rewards.learning.config import REGRESSION, TrainConfig
 from rewards.learning.data import Response, Snapshot, Task, has_labels, items_of, prompts_of, targets_of
 from rewards.learning.encoding import Encoded, truncation_of
-from rewards.learning.finetune import Rows
+from rewards.learning.finetune import TuningRows
 from rewards.learning.model import Loaded
 from rewards.learning.model_files import Manifest
 from rewards.learning.model_loading import positions
@@ -40,7 +40,7 @@ class Part:
     """
 
     tasks: list[Task]
-    rows: Rows
+    rows: TuningRows
     alike: Alike | None = None
 
     def prompts(self) -> list[str]:
@@ -76,7 +76,7 @@ class Parts:
         }
 
 
-def segment_counts(rows: Rows) -> dict[str, Any]:
+def segment_counts(rows: TuningRows) -> dict[str, Any]:
     """Returns how many segments a part has, how many labels they have, and how many were dropped for want of a token.
 
     Nothing where the network has no head for segments.
@@ -139,7 +139,7 @@ def without_prompts(part: Part, prompts: Collection[str]) -> Part:
     # Units never cross the border of a task.
     units = [[place[row] for row in unit] for unit in part.rows.units if unit[0] in place]
     encoded = TokenRows(part.rows.encoded[row] for row in rows)
-    return Part(tasks, Rows(encoded, part.rows.answers.of_rows(rows), units))
+    return Part(tasks, TuningRows(encoded, part.rows.answers.of_rows(rows), units))
 
 
 def carve_dev(tasks: Sequence[Task], share: float) -> tuple[list[Task], list[Task]]:
@@ -175,7 +175,7 @@ def _part(tasks: list[Task], manifest: Manifest, loaded: Loaded, config: TrainCo
     )
     if manifest.aspects:
         answers = replace(answers, segments=segment_answers_of(tasks, encoded, manifest.aspects))
-    rows = Rows(encoded, answers, _units(tasks, together=loaded.network.packs or config.stages != PLAIN))
+    rows = TuningRows(encoded, answers, _units(tasks, together=loaded.network.packs or config.stages != PLAIN))
     most = positions(loaded.network.network.config)
     return Part(tasks, rows, alike_of(tasks, loaded.frame, manifest.attribute_weights, most=most))
 

@@ -46,7 +46,7 @@ from rewards.learning.cross_training import (
 )
 from rewards.learning.data import Floats, Snapshot, read_snapshot, targets_of
 from rewards.learning.ensemble import add_ensemble
-from rewards.learning.finetune import Diverged, OutOfMemory, Run, fine_tune
+from rewards.learning.finetune import Diverged, OutOfMemory, TuningRun, fine_tune
 from rewards.learning.inference import predict_all, start
 from rewards.learning.metrics import beyond_chance
 from rewards.learning.model import Loaded
@@ -139,7 +139,9 @@ def _candidate(work: TrainingContext, loaded: Loaded, baseline: Baseline, scores
         if baseline.segments is not None:
             set_fitted_head(loaded, baseline.segments.rows.first(segment_count(fit)), config)
     identity = f"{config_hash(config)}:{work.manifest.snapshot}:{RENDERING}"
-    run = Run(config, loaded, fit.rows, dev.rows, work.reward, work.progress, work.directory / "checkpoint", identity)
+    run = TuningRun(
+        config, loaded, fit.rows, dev.rows, work.reward, work.progress, work.directory / "checkpoint", identity
+    )
     place = fine_tune(run)
     training = training_summary(fit.rows, loaded, place, config, work.started)
     # Compared with the ridge that would be kept: for each dev prompt it is fitted on all others, dev included.

@@ -17,7 +17,7 @@ from rewards.learning.data import EXAMPLE
 from rewards.models import RewardModel
 from rewards.registry import registry
 from rewards.reports import model_figures, run_report
-from rewards.reports.model_figures import Value
+from rewards.reports.model_figures import FigureValue
 
 BASE_MODELS = {"minilm": ("sentence-transformers/all-MiniLM-L6-v2", "apache-2.0")}
 """Backbones that have a name of ours: their ids on the Hub and their licences."""
@@ -179,7 +179,7 @@ def _evaluation(model: RewardModel, metrics: Mapping[str, Any]) -> Iterator[str]
     if sentences := model_figures.in_words(metrics):
         yield " ".join(sentences)
     rows = [
-        [line(row.title), f"{row.labels:,}", _value(row.rmse), _value(Value(row.mean)), _value(row.spearman),
+        [line(row.title), f"{row.labels:,}", _value(row.rmse), _value(FigureValue(row.mean)), _value(row.spearman),
          _value(row.kappa)]
         for row in model_figures.figures(metrics, model.project.every_attribute())
     ]  # fmt: skip
@@ -190,7 +190,7 @@ def _evaluation(model: RewardModel, metrics: Mapping[str, Any]) -> Iterator[str]
         yield ", ".join(f"{name} {value:.4f}" for name, value in overall.items())
 
 
-def _value(value: Value) -> str:
+def _value(value: FigureValue) -> str:
     if value.value is None:
         return ""
     interval = f" [{value.low:.3f}, {value.high:.3f}]" if value.low is not None and value.high is not None else ""

@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 
 from annotator.infrastructure import audit
 from annotator.infrastructure.web.ranged_files import ranged_content
-from annotator.infrastructure.web.tar_archives import TAR, Archive, Member
+from annotator.infrastructure.web.tar_archives import TAR, Member, TarArchive
 from rewards.model_downloads.files import ModelFile, files_of, members_of, part_of
 from rewards.models import RewardModel
 
@@ -63,7 +63,7 @@ def answer_with_archive(
     request: HttpRequest, files: Sequence[ModelFile], members: Sequence[Member], *, name: str
 ) -> HttpResponseBase:
     """Returns the members as a tar file of this name, or the part that the request asks for."""
-    archive = Archive(members)
+    archive = TarArchive(members)
     # To hash gigabytes for each request would take longer than to send them; the files' hashes stand for them.
     tag = hashlib.sha256("".join(f"{file.path} {file.sha256}\n" for file in files).encode()).hexdigest()
     return ranged_content(request, lambda: archive, size=archive.size, content_type=TAR, name=f"{name}.tar", tag=tag)

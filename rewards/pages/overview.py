@@ -16,7 +16,7 @@ from annotator.analysis import helpsteer2
 from annotator.analysis.figures import Figures, figures, last_days
 from annotator.analysis.pace import Outlook, outlook, still_expected
 from annotator.infrastructure.db.clock import database_now
-from annotator.managing.issues import MANY, Facts, Problem, facts, issues
+from annotator.managing.issues import MANY, Problem, ProjectFacts, facts, issues
 from annotator.models import Project, User
 from annotator.pages.projects import overview_charts as charts
 from annotator.reading import access
@@ -141,7 +141,7 @@ OF_MANAGERS = {
 
 
 @dataclass(frozen=True)
-class Step:
+class OverviewStep:
     """One of the first things to do in a project, whether it is done, and where; the demo exports nothing itself."""
 
     text: str
@@ -151,17 +151,19 @@ class Step:
     demo_does_it: bool = True
 
 
-def _first_steps(counted: Figures, known: Facts, run: TrainingRun | None, reader: Reader) -> Iterator[Step]:
+def _first_steps(
+    counted: Figures, known: ProjectFacts, run: TrainingRun | None, reader: Reader
+) -> Iterator[OverviewStep]:
     link, rated = reader.link, counted.rated_ever
-    yield Step(_("Import data"), _("Conversations with their responses."), known.tasks, link("import-data"))
+    yield OverviewStep(_("Import data"), _("Conversations with their responses."), known.tasks, link("import-data"))
     text = _("What annotators should look at, and when to skip.")
-    yield Step(_("Write guidelines"), text, known.guidelines, link("edit-guidelines"))
+    yield OverviewStep(_("Write guidelines"), text, known.guidelines, link("edit-guidelines"))
     text = _("Annotators rate, reviewers settle what is disputed.")
-    yield Step(_("Add people"), text, bool(known.annotators), link("people"))
-    yield Step(_("Rate"), _("Try a few tasks yourself first."), rated, link("annotate"))
+    yield OverviewStep(_("Add people"), text, bool(known.annotators), link("people"))
+    yield OverviewStep(_("Rate"), _("Try a few tasks yourself first."), rated, link("annotate"))
     reviewed = rated and not known.waiting()
-    yield Step(_("Review"), _("Settle tasks whose ratings are too far apart."), reviewed, link("review"))
+    yield OverviewStep(_("Review"), _("Settle tasks whose ratings are too far apart."), reviewed, link("review"))
     text = _("It learns from the labels and scores every response.")
-    yield Step(_("Train a reward model"), text, run is not None, link("models"))
+    yield OverviewStep(_("Train a reward model"), text, run is not None, link("models"))
     text = _("As HelpSteer2's files, or in one of the other layouts.")
-    yield Step(_("Export the labels"), text, bool(counted.exports), link("export-data"), demo_does_it=False)
+    yield OverviewStep(_("Export the labels"), text, bool(counted.exports), link("export-data"), demo_does_it=False)

@@ -19,7 +19,7 @@ from annotator.reading import access
 from annotator.reading.access import user_of
 from rewards.access import managed_evaluation, managed_job
 from rewards.evaluation import evaluation, evaluation_jobs
-from rewards.evaluation.comparison import DIGITS, Cell, Line, compare, groups_of
+from rewards.evaluation.comparison import DIGITS, Cell, ComparisonLine, compare, groups_of
 from rewards.models import Evaluation, EvaluationJob, RewardModel
 from rewards.reports import run_progress
 
@@ -139,7 +139,7 @@ def _notes(evaluation: Evaluation, attributes: Mapping[str, str]) -> Iterator[st
         yield _("Version %(version)s was trained on the prompts of %(count)s of these rows.") % values
 
 
-def _sections(lines: Sequence[Line], attributes: Mapping[str, str]) -> Iterator[Section]:
+def _sections(lines: Sequence[ComparisonLine], attributes: Mapping[str, str]) -> Iterator[Section]:
     # The lines come sorted by part, so those under one heading follow each other.
     for title, in_section in groupby(lines, key=lambda line: _title(line, attributes)):
         rows = [
@@ -149,7 +149,7 @@ def _sections(lines: Sequence[Line], attributes: Mapping[str, str]) -> Iterator[
         yield Section(title, rows)
 
 
-def _title(line: Line, attributes: Mapping[str, str]) -> str:
+def _title(line: ComparisonLine, attributes: Mapping[str, str]) -> str:
     """Returns the heading of a line: an attribute, a part of the data, or all labels."""
     if not line.path:
         return _("All labels")
@@ -164,7 +164,7 @@ def _title(line: Line, attributes: Mapping[str, str]) -> str:
     return _part("by_strength" if "by_strength" in line.path else line.path[0])
 
 
-def _label(line: Line, attributes: Mapping[str, str]) -> str:
+def _label(line: ComparisonLine, attributes: Mapping[str, str]) -> str:
     """Returns the part within the heading, the measure, or both where a part has several measures."""
     depth = 3 if line.path[:2] == ("segments", "aspects") else 2 if line.path[:1] in DEEPER else 1
     names = [part for part in line.path[depth:] if part not in ("by_strength", "pairwise", "worst")]

@@ -8,7 +8,7 @@ from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
-from annotator.infrastructure.web.charts import Chart, Kind, Series
+from annotator.infrastructure.web.charts import Chart, ChartKind, Series
 from annotator.models import Attribute
 from annotator.reading import access
 from annotator.reading.access import user_of
@@ -59,7 +59,7 @@ def _means_chart(rated: RatedModels, attribute: Attribute) -> Chart | None:
     return Chart(
         name=f"mean-{attribute.key}",
         title=attribute.shown_name,
-        kind=Kind.POINTS,
+        kind=ChartKind.POINTS,
         places=[name for name, _estimate in best_first],
         series=[_series(_("mean level"), [estimate for _name, estimate in best_first], plus=1)],
         place_label=_("Model"),
@@ -83,7 +83,7 @@ def _part(key: str, title: str, rated: RatedModels, ranked: Ranking) -> Part:
         chart = Chart(
             name=f"wins-{key}",
             title=title,
-            kind=Kind.POINTS,
+            kind=ChartKind.POINTS,
             places=[name for name, _standing in rows],
             series=[
                 _series(_("at equal lengths"), [standing.fair for _name, standing in rows], times=100),

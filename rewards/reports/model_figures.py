@@ -10,13 +10,13 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from annotator.infrastructure.web.charts import Chart, Kind, Series
+from annotator.infrastructure.web.charts import Chart, ChartKind, Series
 from annotator.infrastructure.web.numbers import number, percent
 from annotator.models import Attribute
 
 
 @dataclass(frozen=True)
-class Value:
+class FigureValue:
     """A measure with the ends of its 95 % interval, None where it is undefined."""
 
     value: float | None
@@ -30,10 +30,10 @@ class Figures:
 
     title: str
     labels: int
-    rmse: Value
+    rmse: FigureValue
     mean: float | None
-    spearman: Value
-    kappa: Value
+    spearman: FigureValue
+    kappa: FigureValue
     calibration: float | None
     slope: float | None
 
@@ -56,9 +56,9 @@ class LanguagePart:
 
     language: str
     responses: int
-    rmse: Value
+    rmse: FigureValue
     pairs: int
-    accuracy: Value
+    accuracy: FigureValue
 
 
 def by_language(metrics: Mapping[str, Any]) -> list[LanguagePart]:
@@ -114,10 +114,10 @@ def _of(measures: Mapping[str, Any], title: str) -> Figures:
     )
 
 
-def value_of(measures: Mapping[str, Any], name: str) -> Value:
+def value_of(measures: Mapping[str, Any], name: str) -> FigureValue:
     """Returns a measure with its interval."""
     low, high = (measures.get("intervals") or {}).get(name) or (None, None)
-    return Value(measures.get(name), low, high)
+    return FigureValue(measures.get(name), low, high)
 
 
 def measured_on(metrics: Mapping[str, Any]) -> str:
@@ -205,7 +205,7 @@ def calibration_charts(metrics: Mapping[str, Any], attributes: Sequence[Attribut
             Chart(
                 name=f"predicted-{attribute.key}",
                 title=attribute.shown_name,
-                kind=Kind.LINE,
+                kind=ChartKind.LINE,
                 places=[number(place, 0) for place in range(1, len(bins) + 1)],
                 series=[
                     Series(_("predicted"), [part["predicted"] + 1 for part in bins]),
@@ -255,7 +255,7 @@ def figure(metrics: Mapping[str, Any], *, name: str = "learning_curve") -> Chart
     return Chart(
         name=name.replace("_", "-"),
         title=_("Error by the number of %(labels)s") % words,
-        kind=Kind.LINE,
+        kind=ChartKind.LINE,
         places=[number(size, 0) for size in sizes],
         series=[
             Series(

@@ -8,7 +8,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from annotator.infrastructure.web.charts import Chart, Kind, Series
+from annotator.infrastructure.web.charts import Chart, ChartKind, Series
 from annotator.infrastructure.web.numbers import number, percent
 from rewards.models import RunKind, RunState, TrainingRun
 
@@ -19,7 +19,7 @@ MEASURED = "measured_loss"
 
 
 @dataclass(frozen=True)
-class Progress:
+class RunProgress:
     """What a run does now. `done` of `total` steps are taken where it takes any; `left` is the time for the others.
 
     What is counted may be other than steps: `counted` then says it.
@@ -37,12 +37,12 @@ class Progress:
         return 100 * self.done // self.total if self.total else 0
 
 
-def progress_of(run: TrainingRun, *, now: datetime) -> Progress:
+def progress_of(run: TrainingRun, *, now: datetime) -> RunProgress:
     """Returns what the run does, from its state and the newest event of its trainer."""
     event = run.progress or {}
     if run.state == RunState.QUEUED:
         again = _("It waits for a worker of the queue “train”, and goes on from its last checkpoint.")
-        return Progress(again if run.attempt else _("It waits for a worker of the queue “train”."))
+        return RunProgress(again if run.attempt else _("It waits for a worker of the queue “train”."))
     if run.state == RunState.SNAPSHOTTING:
         tasks = int(event.get("tasks") or 0)
         text = ngettext(
@@ -50,21 +50,21 @@ def progress_of(run: TrainingRun, *, now: datetime) -> Progress:
             "It writes the labels to files: %(tasks)s tasks so far.",
             tasks,
         )
-        return Progress(text % {"tasks": number(tasks, 0)})
+        return RunProgress(text % {"tasks": number(tasks, 0)})
     if run.state == RunState.AWAITING_PROMOTION:
-        return Progress(_("Its model is trained and judged. It waits for your decision."))
+        return RunProgress(_("Its model is trained and judged. It waits for your decision."))
     if run.state == RunState.EVALUATING and run.kind == RunKind.POLICY:
         text = _(
             "The policy is aligned. It and its base answer held-out prompts, and the champion compares the answers."
         )
-        return _counted(run, event, text) or Progress(text)
+        return _counted(run, event, text) or RunProgress(text)
     if run.state == RunState.EVALUATING:
         text = _("The model is trained. It is now judged on the held-out prompts.")
-        return _counted(run, event, text) or Progress(text)
+        return _counted(run, event, text) or RunProgress(text)
     return _counted(run, event) or _of_trainer(run, event, now)
 
 
-def _of_trainer(run: TrainingRun, event: Mapping[str, Any], now: datetime) -> Progress:
+def _of_trainer(run: TrainingRun, event: Mapping[str, Any], now: datetime) -> RunProgress:
     name = event.get("event")
     done, total = _whole(event.get("step")), _whole(event.get("steps"))
     if not total:
@@ -72,7 +72,7 @@ def _of_trainer(run: TrainingRun, event: Mapping[str, Any], now: datetime) -> Pr
         total = next((_whole(one.get("steps")) for one in reversed(run.losses) if one.get("steps")), 0)
     if name in ("step", "epoch", "out_of_memory", "resumed") and total:
         left = _time_left(run.losses, done, total)
-        return Progress(_("It fine-tunes the network."), min(done, total), total, left)
+        return RunProgress(_("It fine-tunes the network."), min(done, total), total, left)
     words = {
         "start": _("It loads the language model and reads the prompts."),
         "baseline": _("The ridge is fitted. Fine-tuning comes next, if it is wanted."),
@@ -83,10 +83,10 @@ def _of_trainer(run: TrainingRun, event: Mapping[str, Any], now: datetime) -> Pr
         "evaluation": _("The model is trained. It is now measured on the held-out prompts."),
         "done": _("The model is trained. It is now measured on the held-out prompts."),
     }
-    return Progress(words.get(str(name), _("The trainer starts.")))
+    return RunProgress(words.get(str(name), _("The trainer starts.")))
 
 
-def _counted(run: TrainingRun, event: Mapping[str, Any], sentence: str = "") -> Progress | None:
+def _counted(run: TrainingRun, event: Mapping[str, Any], sentence: str = "") -> RunProgress | None:
     """Returns how much of its present work is done, where the newest event is one that comes for each per cent."""
     sentences = {
         "encode": _("It turns the texts into tokens."),
@@ -105,7 +105,7 @@ def _counted(run: TrainingRun, event: Mapping[str, Any], sentence: str = "") -> 
         text = _("%(done)s of %(total)s examples (%(share)s).")
     else:
         text = _("%(done)s of %(total)s responses (%(share)s).")
-    return Progress(sentence or sentences[name], done, total, counted=_of_total(text, done, total))
+    return RunProgress(sentence or sentences[name], done, total, counted=_of_total(text, done, total))
 
 
 def responses_done(event: Mapping[str, Any]) -> str:
@@ -160,7 +160,7 @@ def losses_chart(losses: Sequence[Mapping[str, Any]]) -> Chart | None:
     return Chart(
         name="losses",
         title=_("Loss"),
-        kind=Kind.LINE,
+        kind=ChartKind.LINE,
         places=[number(step, 0) for step in places],
         series=series,
         place_label=_("Step"),

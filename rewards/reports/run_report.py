@@ -314,7 +314,7 @@ class Predictor:
 
 
 @dataclass(frozen=True)
-class Line:
+class ReportLine:
     """A line of a table: its title, and a value for each column."""
 
     title: str
@@ -326,7 +326,7 @@ class SideBySide:
     """A table with a column for each predictor; its lines are grouped by what they measure."""
 
     columns: list[str]
-    groups: list[tuple[str, list[Line]]]
+    groups: list[tuple[str, list[ReportLine]]]
 
 
 def side_by_side(
@@ -339,11 +339,11 @@ def side_by_side(
     """
     predictors = [predictor for predictor in _predictors(metrics, champion or {}) if predictor.is_measured(attributes)]
     by_attribute = [
-        (title, [Line(key, [predictor.of(key, name) for predictor in predictors]) for key in attributes])
+        (title, [ReportLine(key, [predictor.of(key, name) for predictor in predictors]) for key in attributes])
         for title, name in (("RMSE", "rmse"), ("Spearman", "spearman"))
     ]
-    accuracies = Line(_("in the right order"), [predictor.accuracy() for predictor in predictors])
-    one_rater = [Line(key, [predictor.of_one_rater(key) for predictor in predictors]) for key in attributes]
+    accuracies = ReportLine(_("in the right order"), [predictor.accuracy() for predictor in predictors])
+    one_rater = [ReportLine(key, [predictor.of_one_rater(key) for predictor in predictors]) for key in attributes]
     every = [*by_attribute, (_("RMSE against one rater at a time"), one_rater), (_pairs(metrics), [accuracies])]
     groups = [
         (title, [line for line in lines if any(value is not None for value in line.values)]) for title, lines in every

@@ -25,7 +25,7 @@ def champion(project: Project) -> RewardModel:
 
 
 @dataclass(frozen=True)
-class Progress:
+class ScoringProgress:
     """The number of responses that a model has scored, of all in its project; `error` is why the last chunk failed."""
 
     scored: int
@@ -57,9 +57,9 @@ def position(model: RewardModel) -> Position:
     return Position(max(min(99, 100 * (handed_out - first + 1) // (last - first + 1)), 0), error)
 
 
-def progress(model: RewardModel) -> Progress:
+def progress(model: RewardModel) -> ScoringProgress:
     """Counts the responses that the model has scored; those of retired tasks do not count."""
     current = Response.objects.filter(task__project=model.project_id).exclude(task__state="retired")
     scored = Score.objects.filter(reward_model=model).exclude(response__task__state="retired").count()
     error = ScoringPass.objects.filter(reward_model=model).values_list("error", flat=True).first()
-    return Progress(scored, current.count(), error or "")
+    return ScoringProgress(scored, current.count(), error or "")

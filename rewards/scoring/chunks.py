@@ -88,7 +88,7 @@ class Chunk:
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenScores:
     """A response's scores by attribute, its reward and the reward's standard deviation.
 
     `segments` are the scores of its segments by aspect; one of which the model has read no token has none.
@@ -112,14 +112,14 @@ def score_chunk(chunk: Chunk, scorer: Scorer, *, now: datetime) -> int:
     keys = [scorer.key(sample) for sample in encoded]
     rows = _KNOWN.rows(model=chunk.model.pk, keys=list(set(keys)))
     stored = {
-        key: Given(json.loads(scores), reward, uncertainty, json.loads(segments) if segments else None)
+        key: GivenScores(json.loads(scores), reward, uncertainty, json.loads(segments) if segments else None)
         for key, scores, reward, uncertainty, segments in rows
     }
     # Equal tokens give equal scores, so each text is read once, and a task's responses share one pass over the prompt.
     fresh = {key: sample for key, sample in zip(keys, encoded, strict=True) if key not in stored}
     for key, result in zip(fresh, scorer.score_encoded(list(fresh.values())), strict=True):
         segments = [[of_one.get(aspect) for aspect in aspects] for of_one in vars(result).get("segments") or ()]
-        stored[key] = Given(result.scores, result.reward, result.uncertainty, segments or None)
+        stored[key] = GivenScores(result.scores, result.reward, result.uncertainty, segments or None)
     _store(chunk.model, {row[0]: key for row, key in zip(unscored, keys, strict=True)}, stored, now)
     return len(unscored)
 
@@ -197,7 +197,7 @@ ON CONFLICT (reward_model_id, response_id) DO UPDATE SET scores = excluded.score
 )
 
 
-def _store(model: RewardModel, keys: Mapping[int, UUID], by_key: Mapping[UUID, Given], now: datetime) -> None:
+def _store(model: RewardModel, keys: Mapping[int, UUID], by_key: Mapping[UUID, GivenScores], now: datetime) -> None:
     """Stores the scores of responses, by id with the key of their tokens, in one statement."""
     results = [by_key[key] for key in keys.values()]
     _STORE.run(

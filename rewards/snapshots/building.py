@@ -40,7 +40,7 @@ from annotator.stages.importing.bulk_copy import copy_rows
 from rewards.learning.data import USUAL_LEVELS
 from rewards.models import Snapshot, SnapshotTask
 from rewards.snapshots import lines
-from rewards.snapshots.lines import Line
+from rewards.snapshots.lines import SnapshotLine
 
 
 def has_answers(project: Project) -> bool:
@@ -73,7 +73,7 @@ class Side:
         self.counts = dict.fromkeys(("tasks", "responses", "labels", "preferences"), 0)
         self._prompts = bytearray()
 
-    def add(self, line: Line) -> None:
+    def add(self, line: SnapshotLine) -> None:
         text = line.text.encode()
         self.file.write(text)
         self.hash.update(text)
@@ -116,7 +116,7 @@ class Files:
             for side in self.sides.values():
                 stack.callback(side.file.close)
 
-    def add(self, line: Line) -> None:
+    def add(self, line: SnapshotLine) -> None:
         self.sides["validation" if is_held_out(line.prompt_hash, self.validation_share) else "train"].add(line)
         self.tasks.append(line.task)
         self.versions.update(line.versions)

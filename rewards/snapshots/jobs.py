@@ -55,7 +55,7 @@ def _build(job: SnapshotJob) -> None:
     jobs.finish(job, snapshot=step.snapshot)
 
 
-_SNAPSHOTS = jobs.Kind(
+_SNAPSHOTS = jobs.JobKind(
     "snapshot jobs",
     jobs=lambda: SnapshotJob.objects.select_related("project"),
     work=_build,

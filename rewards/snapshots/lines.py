@@ -31,7 +31,7 @@ TASKS_AT_ONCE = 2_000
 
 
 @dataclass(frozen=True)
-class Line:
+class SnapshotLine:
     """A task as it stands in the file, and what is counted of it."""
 
     task: int
@@ -109,7 +109,7 @@ ORDER BY t.id
 """
 
 
-def parts(project: Project) -> Iterator[Generator[Line, None, None]]:
+def parts(project: Project) -> Iterator[Generator[SnapshotLine, None, None]]:
     """Yields the project's tasks of this moment in the order of their ids, a part at a time.
 
     Each part has to be read to its end before the next one. A part shows the tasks as they are when it is read.
@@ -125,7 +125,7 @@ def parts(project: Project) -> Iterator[Generator[Line, None, None]]:
         after = until
 
 
-def _part(project: Project, after: int, until: int) -> Generator[Line, None, None]:
+def _part(project: Project, after: int, until: int) -> Generator[SnapshotLine, None, None]:
     # Row by row, so that a part with long texts takes no more memory than one with short ones.
     with (
         connection.cursor() as cursor,
@@ -138,7 +138,7 @@ def _part(project: Project, after: int, until: int) -> Generator[Line, None, Non
                 yield line
 
 
-def _line(row: _Row, aspects: tuple[str, ...]) -> Line | None:
+def _line(row: _Row, aspects: tuple[str, ...]) -> SnapshotLine | None:
     """Returns the row's line; None for a task without labels that has no preference either.
 
     Segments have their scores in the order of `aspects`.
@@ -157,7 +157,7 @@ def _line(row: _Row, aspects: tuple[str, ...]) -> Line | None:
     source = f'"source": {_text(row.source)}, ' if row.source else ""
     language = f'"language": {_text(row.language)}, ' if row.language else ""
     order = f', "pairs": {pairs}' if pairs else ""
-    return Line(
+    return SnapshotLine(
         row.task,
         row.redacted_at,
         row.prompt_hash,

@@ -21,7 +21,7 @@ from django.conf import settings as product
 from django.test import Client
 
 from annotator.infrastructure.background import heartbeats, messages, redis_client
-from annotator.infrastructure.background.fitness import Fault
+from annotator.infrastructure.background.fitness import UnfitReason
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.storage import artifacts
 from annotator.models import ExportJob, Project, User
@@ -83,7 +83,7 @@ class Host:
     def _line(self, line: str) -> str:
         return line.replace(".venv/bin/", f"{Path(sys.executable).parent}/").replace("%h", self.name)
 
-    def unfit(self) -> Fault | str | None:
+    def unfit(self) -> UnfitReason | str | None:
         found = [worker for worker in heartbeats.workers() if worker.name == f"light@{self.name}"]
         return found[0].unfit if found else "silent"
 
@@ -131,7 +131,7 @@ def test_a_host_without_the_shared_folder_takes_nothing_until_it_has_it(
         there.enter_context(other.running(WORKERS))
         here_worker = here.enter_context(ExitStack())
         here_worker.enter_context(one.running(WORKERS))
-        wait_for(lambda: one.unfit() is None and other.unfit() == Fault.ARTIFACTS, what="both workers")
+        wait_for(lambda: one.unfit() is None and other.unfit() == UnfitReason.ARTIFACTS, what="both workers")
         wait_for(lambda: other.ready()[0], what="the web of the host without the folder")
         here_health = client.get("/api/v1/health/ready/")
         assert (here_health.status_code, here_health.json()["status"]) == (200, "degraded")

@@ -221,7 +221,7 @@ def _looked_into(talk: Project, user: User) -> None:
     """Something stands out in the user's work."""
     assessment.assess(talk, now=NOW)
     hurried = {"hurried": 30, "timed": 40, "seconds": 9.0}
-    flag = {"kind": flags.Kind.SPEEDING, "evidence": hurried, "examples": [talk.tasks.earliest("pk").pk]}
+    flag = {"kind": flags.FlagKind.SPEEDING, "evidence": hurried, "examples": [talk.tasks.earliest("pk").pk]}
     talk.rater_qualities.filter(annotator=user).update(flags=[flag])
 
 

@@ -7,7 +7,7 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 from annotator.models import Project
 from rewards.learning.data import Item
 from rewards.models import RewardModel, RunState, TrainingRun
-from rewards.scoring.chunks import Given
+from rewards.scoring.chunks import GivenScores
 from tests.builders import ATTRIBUTES
 
 
@@ -30,7 +30,7 @@ class FakeScorer:
         self.computed_in.add(name)
         return self
 
-    def score(self, items: Sequence[Item]) -> list[Given]:
+    def score(self, items: Sequence[Item]) -> list[GivenScores]:
         return self.score_encoded([self.encode(item) for item in items])
 
     def encode(self, item: Item) -> str:
@@ -39,6 +39,6 @@ class FakeScorer:
     def key(self, encoded: str) -> UUID:
         return uuid5(NAMESPACE_OID, encoded)
 
-    def score_encoded(self, encoded: Sequence[str]) -> list[Given]:
+    def score_encoded(self, encoded: Sequence[str]) -> list[GivenScores]:
         self.read += encoded
-        return [Given(dict.fromkeys(ATTRIBUTES, 1.0), float(len(text)), 0.1) for text in encoded]
+        return [GivenScores(dict.fromkeys(ATTRIBUTES, 1.0), float(len(text)), 0.1) for text in encoded]

@@ -14,7 +14,7 @@ from annotator.infrastructure.db.statements import array
 from annotator.models import NEITHER_VALID, TIE
 from annotator.models.in_force import KEPT_IN_FORCE
 from annotator.stages.segmenting import Range, carried, finest_common_cut, ranges
-from annotator.statistics.pair_counts import Columns, Flag, Records, Samples
+from annotator.statistics.pair_counts import PairColumns, PairFlag, Records, Samples
 
 # OFFSET 0 keeps the subquery whole, so that it runs once per task and through the indexes: for some hundreds of tasks
 # the planner would otherwise read whole tables. The send functions write big-endian numbers, in the order of _FIELDS.
@@ -75,7 +75,7 @@ SELECT string_agg(pairs, ''::bytea) FROM unnest(%s::bigint[]) AS chosen (id) CRO
 """
 
 
-def read(tasks: Sequence[int], columns: Columns) -> Records:
+def read(tasks: Sequence[int], columns: PairColumns) -> Records:
     """Reads the current annotations that count, of those of the tasks that are open or complete.
 
     Returns records of `columns.record`, sorted by task, response and time of submission.
@@ -103,11 +103,11 @@ def read(tasks: Sequence[int], columns: Columns) -> Records:
     records = records[np.lexsort((annotation, content, submitted, records["response"], records["task"]))]
     samples = Samples.from_records(records)
     place = np.arange(len(records)) - samples.start[samples.number]
-    records["flags"] |= np.where(place < 3, Flag.FIRST_THREE, 0).astype(np.uint8)
+    records["flags"] |= np.where(place < 3, PairFlag.FIRST_THREE, 0).astype(np.uint8)
     return records
 
 
-def _rows(tasks: Sequence[int], columns: Columns) -> Records:
+def _rows(tasks: Sequence[int], columns: PairColumns) -> Records:
     """Reads one row per annotation and response; an annotation that rates no response has one row, with response 0."""
     layout = np.dtype([*_FIELDS, *((f"score {key}", ">i2") for key in columns.attributes)])
     with connection.cursor() as cursor:
@@ -122,16 +122,16 @@ def _ranked(tasks: Sequence[int]) -> Records:
         return np.frombuffer(cursor.fetchone()[0] or b"", np.dtype([*_RANKED_FIELDS]))
 
 
-def _records(rows: Records, columns: Columns) -> Records:
+def _records(rows: Records, columns: PairColumns) -> Records:
     records = np.zeros(len(rows), columns.record)
     records["task"], records["annotator"] = rows["task"], rows["annotator"]
     records["week"] = (rows["submitted"] - FIRST_MONDAY) // WEEK
-    records["flags"] = np.where(rows["kept"], Flag.KEPT, 0)
+    records["flags"] = np.where(rows["kept"], PairFlag.KEPT, 0)
     records["values"] = -1
     return records
 
 
-def _of_ratings(rows: Records, columns: Columns) -> Records:
+def _of_ratings(rows: Records, columns: PairColumns) -> Records:
     records = _records(rows, columns)
     records["response"] = rows["response"]
     for column, key in enumerate(columns.attributes):
@@ -140,7 +140,7 @@ def _of_ratings(rows: Records, columns: Columns) -> Records:
     return records
 
 
-def _of_preferences(rows: Records, columns: Columns) -> Records:
+def _of_preferences(rows: Records, columns: PairColumns) -> Records:
     records = _records(rows, columns)
     for strength, rank in _RANK.items():
         records["values"][rows["preference"] == strength, columns.preference] = rank
@@ -148,7 +148,7 @@ def _of_preferences(rows: Records, columns: Columns) -> Records:
     return records
 
 
-def _of_rankings(rows: Records, columns: Columns) -> Records:
+def _of_rankings(rows: Records, columns: PairColumns) -> Records:
     records = _records(rows, columns)
     # A negative number for each ordered pair of responses. It need not be the same at the next read: a sample is told
     # apart by its task and this number, and a task's records are read and stored together.
@@ -159,7 +159,7 @@ def _of_rankings(rows: Records, columns: Columns) -> Records:
     return records
 
 
-def _segments(tasks: Sequence[int], columns: Columns) -> tuple[Records, Records]:
+def _segments(tasks: Sequence[int], columns: PairColumns) -> tuple[Records, Records]:
     """Reads a row and a record for each annotation and segment; none where the rubric has no aspects."""
     rated = list(_read_segments(tasks, columns.aspects)) if columns.aspects else []
     rows = np.zeros(sum(len(one.scores) for one in rated), np.dtype([*_FIELDS]))

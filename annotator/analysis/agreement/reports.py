@@ -14,7 +14,7 @@ from annotator.models import AgreementTotal, Project, User
 from annotator.reading.pseudonyms import Naming
 from annotator.statistics import measures
 from annotator.statistics.measures import Floats, Meetings, Tables, known
-from annotator.statistics.pair_counts import CELLS, SELECTIONS, Columns, Kind, Selection, tallied_by_task
+from annotator.statistics.pair_counts import CELLS, SELECTIONS, Kind, PairColumns, Selection, tallied_by_task
 
 FEW = 1_000
 """The most tasks that the bootstrap draws one by one."""
@@ -118,7 +118,7 @@ class Week:
 
 
 @dataclass(frozen=True)
-class Report:
+class AgreementReport:
     """All of a project's agreement, in the shape of the JSON that REST and the command give.
 
     A measure is None if nothing was rated twice, or never differently. The alphas give each rating the same weight, the
@@ -166,11 +166,11 @@ def trend(project: Project, *, now: datetime) -> tuple[dict[Selection, dict[str,
     return counted.by_selection(), weeks(project, counted.columns)
 
 
-def report(project: Project, *, now: datetime, pairs_of: User | None = None) -> Report:
+def report(project: Project, *, now: datetime, pairs_of: User | None = None) -> AgreementReport:
     """Returns the whole report, as of now or, if much has changed, as of the last count."""
     counted = _Counted(project, now=now)
     columns, selections = counted.columns, counted.by_selection(with_intervals=True)
-    return Report(
+    return AgreementReport(
         **_closeness(counted.tables, columns, project.scales_ever()),
         first_three=selections[Selection.FIRST_THREE],
         all=selections[Selection.ALL],
@@ -224,7 +224,7 @@ class _Counted:
 # The other measures ----------------------------------------------------------------------------------------
 
 
-def _closeness(tables: Tables, columns: Columns, scales: Mapping[str, int]) -> dict[str, Any]:
+def _closeness(tables: Tables, columns: PairColumns, scales: Mapping[str, int]) -> dict[str, Any]:
     """Returns how close all ratings of each attribute are, by the names of the report's fields."""
     keys = list(enumerate(columns.attributes))
     met, by_sample, by_rating = (
@@ -241,7 +241,7 @@ def _closeness(tables: Tables, columns: Columns, scales: Mapping[str, int]) -> d
     }
 
 
-def _by_key(columns: Columns, values: Floats) -> dict[str, float | None]:
+def _by_key(columns: PairColumns, values: Floats) -> dict[str, float | None]:
     return {key: known(values[column]) for column, key in enumerate(columns.attributes)}
 
 
@@ -286,7 +286,7 @@ def _safety(counted: _Counted) -> SafetyAgreement:
 # By annotator, by pair and by week -------------------------------------------------------------------------
 
 
-def raters(project: Project, columns: Columns) -> list[Rater]:
+def raters(project: Project, columns: PairColumns) -> list[Rater]:
     """Returns the annotators who share a response with anybody, in the order of how many they share, most first."""
     meetings = Meetings.of(totals.stored(project, Kind.RATER), columns)
     users = User.objects.only("username").in_bulk(meetings.owners.tolist())
@@ -298,7 +298,7 @@ def raters(project: Project, columns: Columns) -> list[Rater]:
     ]
 
 
-def pairs(project: Project, columns: Columns, *, of: User | None = None) -> list[Pair]:
+def pairs(project: Project, columns: PairColumns, *, of: User | None = None) -> list[Pair]:
     """Returns up to PAIRS pairs that share TOGETHER responses or more, of all annotators or `of` one, most first."""
     rows = AgreementTotal.objects.filter(project=project, kind=Kind.PAIR, shared__gte=TOGETHER)
     if of:
@@ -323,7 +323,7 @@ def _most_first(meetings: Meetings) -> Sequence[tuple[int, int]]:
     return [(place, int(meetings.owners[place])) for place in order]
 
 
-def weeks(project: Project, columns: Columns) -> list[Week]:
+def weeks(project: Project, columns: PairColumns) -> list[Week]:
     """Returns the latest WEEKS weeks in which anything was rated, oldest first."""
     rows = AgreementTotal.objects.filter(project=project, kind=Kind.WEEK).order_by("-one")
     counts = totals.unpacked(Kind.WEEK, list(rows.values_list("one", "other", "cells")[:WEEKS]))

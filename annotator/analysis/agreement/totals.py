@@ -18,7 +18,7 @@ from annotator.infrastructure.background import failures, pacing
 from annotator.infrastructure.db import locks
 from annotator.infrastructure.db.statements import array
 from annotator.models import AgreementState, AgreementTotal, Attribute, CountedTask, Project, StaleAgreement
-from annotator.statistics.pair_counts import SHARED, Columns, Counts, Ints, Kind, Records, added, none, tallied
+from annotator.statistics.pair_counts import SHARED, Counts, Ints, Kind, PairColumns, Records, added, none, tallied
 
 BATCH = 5_000
 AT_ONCE = 250
@@ -184,7 +184,7 @@ class TotalsFreshness:
 
     as_of: datetime | None
     pending: int
-    columns: Columns
+    columns: PairColumns
 
 
 def up_to_date(project: Project, *, now: datetime) -> TotalsFreshness:
@@ -199,7 +199,7 @@ def up_to_date(project: Project, *, now: datetime) -> TotalsFreshness:
         pending, state = waiting.count(), _state(project)
     attributes = tuple(state.attributes) if state else columns.attributes
     counted_at = state.refreshed_at if state else None
-    return TotalsFreshness(counted_at if pending else now, pending, Columns(attributes, ties=project.allow_ties))
+    return TotalsFreshness(counted_at if pending else now, pending, PairColumns(attributes, ties=project.allow_ties))
 
 
 def refresh(project: Project, *, now: datetime, at_once: int = BATCH) -> int:
@@ -277,7 +277,7 @@ def _state(project: Project) -> AgreementState | None:
     return AgreementState.objects.filter(project=project).first()
 
 
-def _columns(project: Project) -> Columns:
+def _columns(project: Project) -> PairColumns:
     """Returns all attributes that anybody was ever asked by: what was rated under an earlier version counts as well."""
     whole, aspects = ([one.key for one in project.attributes_ever(scope)] for scope in Attribute.Scope)
-    return Columns((*whole, *aspects), aspects=tuple(aspects))
+    return PairColumns((*whole, *aspects), aspects=tuple(aspects))

@@ -11,7 +11,7 @@ from django.db.models.functions import Cast
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotator.analysis.quality.flags import FEWEST, Kind
+from annotator.analysis.quality.flags import FEWEST, FlagKind
 from annotator.analysis.quality.patterns import WORDS_A_MINUTE
 from annotator.infrastructure.web.numbers import number, signed
 from annotator.models import Exclusion, Project, RaterQuality, Task, User
@@ -23,7 +23,7 @@ FLAG_COUNT = Func("flags", function="jsonb_array_length", output_field=IntegerFi
 class DescribedFlag:
     """A flag with its sentence in the reader's language, and tasks that show it."""
 
-    kind: Kind
+    kind: FlagKind
     title: str
     sentence: str
     evidence: Mapping[str, Any]
@@ -90,7 +90,7 @@ def findings(project: Project, rows: Iterable[RaterQuality]) -> list[Finding]:
 
 
 def _described(flag: Mapping[str, Any], names: Mapping[str, str], tasks: Mapping[int, Task]) -> DescribedFlag:
-    kind = Kind(flag["kind"])
+    kind = FlagKind(flag["kind"])
     examples = [tasks[pk] for pk in flag["examples"] if pk in tasks]  # some may be deleted since
     return DescribedFlag(kind, str(kind.label), sentence(kind, flag["evidence"], names), flag["evidence"], examples)
 
@@ -117,38 +117,38 @@ _HIGHER = gettext_lazy(
 _LOWER = gettext_lazy(
     "Compared with the others, the second half of %(tasks)s tasks is rated %(levels)s levels lower than the first."
 )
-_SENTENCES: Mapping[Kind, Any] = {
-    Kind.SPEEDING: gettext_lazy(
+_SENTENCES: Mapping[FlagKind, Any] = {
+    FlagKind.SPEEDING: gettext_lazy(
         "%(hurried)s of %(timed)s tasks with a known duration took less than a quarter of the time that reading their "
         "texts takes at %(speed)s words a minute. Half of all tasks took less than %(seconds)s seconds."
     ),
-    Kind.STRAIGHT_LINING: gettext_lazy(
+    FlagKind.STRAIGHT_LINING: gettext_lazy(
         "%(flat)s of %(tasks)s tasks have the same score everywhere. This is true of %(others)s %% of the others' "
         "ratings of these tasks."
     ),
-    Kind.REPEATING: gettext_lazy(
+    FlagKind.REPEATING: gettext_lazy(
         "%(longest)s tasks in a row have exactly the same scores. Any two of the others' ratings have the same scores "
         "in %(alike)s %% of cases."
     ),
-    Kind.POSITION: gettext_lazy(
+    FlagKind.POSITION: gettext_lazy(
         "%(first)s of %(preferences)s preferences are for the response shown first. The order is random, so about "
         "half is expected."
     ),
-    Kind.DISAGREEING: gettext_lazy(
+    FlagKind.DISAGREEING: gettext_lazy(
         "Kappa with the others is %(kappa)s, averaged over the attributes on %(shared)s responses. Half of the others "
         "reach %(usual)s."
     ),
-    Kind.LEANING: gettext_lazy(
+    FlagKind.LEANING: gettext_lazy(
         "Difference in levels from what the others would give the same %(ratings)s responses: %(parts)s."
     ),
-    Kind.SCATTERING: gettext_lazy(
+    FlagKind.SCATTERING: gettext_lazy(
         "Ratings scatter by %(levels)s levels around the values that all ratings together predict. A scatter of "
         "%(usual)s is usual here. This is measured on %(ratings)s responses that others also rated."
     ),
 }
 
 
-def sentence(kind: Kind, evidence: Mapping[str, Any], names: Mapping[str, str]) -> str:
+def sentence(kind: FlagKind, evidence: Mapping[str, Any], names: Mapping[str, str]) -> str:
     """Returns the sentence of a flag with its numbers; `names` holds the attributes' names by key."""
     shown: dict[str, Any] = {"speed": WORDS_A_MINUTE}
     for name, value in evidence.items():
@@ -162,5 +162,5 @@ def sentence(kind: Kind, evidence: Mapping[str, Any], names: Mapping[str, str]) 
             shown["parts"] = ", ".join(f"{names[key]} {signed(value[key])}" for key in names if key in value)
         else:
             shown[name] = number(abs(value) if name == "levels" else value)
-    text = _SENTENCES[kind] if kind != Kind.DRIFTING else _HIGHER if evidence["levels"] > 0 else _LOWER
+    text = _SENTENCES[kind] if kind != FlagKind.DRIFTING else _HIGHER if evidence["levels"] > 0 else _LOWER
     return str(text % shown)

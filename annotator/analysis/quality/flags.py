@@ -41,7 +41,7 @@ ABOVE_CHANCE = 3
 DRIFT = 0.5
 
 
-class Kind(TextChoices):
+class FlagKind(TextChoices):
     SPEEDING = "speeding", _("Hurried")
     STRAIGHT_LINING = "straight_lining", _("Same score everywhere")
     REPEATING = "repeating", _("Identical ratings in a row")
@@ -56,7 +56,7 @@ class Kind(TextChoices):
 class Flag:
     """One flag: `evidence` holds the numbers of its sentence, `examples` the ids of tasks to look at."""
 
-    kind: Kind
+    kind: FlagKind
     evidence: Mapping[str, Any]
     examples: Sequence[int] = ()
 
@@ -66,7 +66,7 @@ class Measured:
     """One annotator's measures as they are stored, and for each kind of flag the tasks that show it best."""
 
     measures: Mapping[str, Any]
-    examples: Mapping[Kind, Sequence[int]] = field(default_factory=dict)
+    examples: Mapping[FlagKind, Sequence[int]] = field(default_factory=dict)
 
 
 def flagged(everybody: Sequence[Measured]) -> list[list[Flag]]:
@@ -117,13 +117,13 @@ def _scatter(measures: Mapping[str, Any]) -> float | None:
     return median(levels) if levels and measures["ratings"] >= FEWEST else None
 
 
-Found = Iterator[tuple[Kind, Mapping[str, Any]]]
+Found = Iterator[tuple[FlagKind, Mapping[str, Any]]]
 
 
 def _speeding(speed: Mapping[str, Any]) -> Found:
     timed, hurried = speed["timed"], speed["hurried"]
     if hurried >= max(FEWEST_HURRIED, HURRIED_SHARE * timed):
-        yield Kind.SPEEDING, {"hurried": hurried, "timed": timed, "seconds": speed["median_seconds"]}
+        yield FlagKind.SPEEDING, {"hurried": hurried, "timed": timed, "seconds": speed["median_seconds"]}
 
 
 def _straight_lining(sameness: Mapping[str, Any], unlikely: float) -> Found:
@@ -131,7 +131,7 @@ def _straight_lining(sameness: Mapping[str, Any], unlikely: float) -> Found:
     if tasks < FEWEST or flat < FLAT_SHARE * tasks or flat < (others + FLAT_ABOVE) * tasks:
         return
     if at_least(flat, tasks, max(others, LEAST_CHANCE)) < unlikely:
-        yield Kind.STRAIGHT_LINING, {"flat": flat, "tasks": tasks, "others": others}
+        yield FlagKind.STRAIGHT_LINING, {"flat": flat, "tasks": tasks, "others": others}
 
 
 def _repeating(repeats: Mapping[str, Any], unlikely: float) -> Found:
@@ -141,7 +141,7 @@ def _repeating(repeats: Mapping[str, Any], unlikely: float) -> Found:
     # A run may begin at any of the tasks, so its chance is at most their number times that of one run.
     alike = max(repeats["alike"], LEAST_CHANCE)
     if tasks * alike ** (longest - 1) < unlikely:
-        yield Kind.REPEATING, {"longest": longest, "alike": repeats["alike"]}
+        yield FlagKind.REPEATING, {"longest": longest, "alike": repeats["alike"]}
 
 
 def _chance_of_side(position: Mapping[str, Any]) -> float:
@@ -151,7 +151,7 @@ def _chance_of_side(position: Mapping[str, Any]) -> float:
 def _position(position: Mapping[str, Any]) -> Found:
     share = position["first"] / position["preferences"]
     if abs(share - 0.5) >= SIDE_SHARE:
-        yield Kind.POSITION, dict(position) | {"chance": _chance_of_side(position)}
+        yield FlagKind.POSITION, dict(position) | {"chance": _chance_of_side(position)}
 
 
 def _disagreeing(measures: Mapping[str, Any], usual: float | None, usual_slope: float | None) -> Found:
@@ -162,7 +162,7 @@ def _disagreeing(measures: Mapping[str, Any], usual: float | None, usual_slope: 
     accord = measures.get("accord")
     is_near_chance = accord and usual_slope and accord["slope"] + ERRORS * accord["error"] < AT_CHANCE * usual_slope
     if is_low or (kappa < AT_CHANCE * usual and is_near_chance):
-        yield Kind.DISAGREEING, {"kappa": kappa, "usual": usual, "shared": shared}
+        yield FlagKind.DISAGREEING, {"kappa": kappa, "usual": usual, "shared": shared}
 
 
 def _leaning(measures: Mapping[str, Any]) -> Found:
@@ -175,18 +175,18 @@ def _leaning(measures: Mapping[str, Any]) -> Found:
         if measure and abs(measure["levels"]) >= max(LEANING, ERRORS * measure["error"])
     }
     if leaning:
-        yield Kind.LEANING, {"levels": leaning, "ratings": measures["ratings"]}
+        yield FlagKind.LEANING, {"levels": leaning, "ratings": measures["ratings"]}
 
 
 def _scattering(measures: Mapping[str, Any], usual: float | None) -> Found:
     levels = _scatter(measures)
     if levels is not None and usual and levels >= SCATTER_RATIO * usual:
-        yield Kind.SCATTERING, {"levels": levels, "usual": usual, "ratings": measures["ratings"]}
+        yield FlagKind.SCATTERING, {"levels": levels, "usual": usual, "ratings": measures["ratings"]}
 
 
 def _drifting(drift: Mapping[str, Any] | None) -> Found:
     if drift and drift["tasks"] >= 2 * FEWEST and abs(drift["levels"]) >= max(DRIFT, ERRORS * drift["error"]):
-        yield Kind.DRIFTING, drift
+        yield FlagKind.DRIFTING, drift
 
 
 # Chance ------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from annotator.analysis.quality import patterns
-from annotator.analysis.quality.flags import Kind, Measured
+from annotator.analysis.quality.flags import FlagKind, Measured
 from annotator.analysis.quality.rater_effects import NOTHING, Effects, rater_effects
 from annotator.analysis.quality.work_arrays import AnnotationArrays, Array
 
@@ -89,7 +89,7 @@ def _speed(work: AnnotationArrays, lengths: Mapping[int, int]) -> list[Measured]
     return [
         Measured(
             {"speed": {"timed": timed[place], "hurried": hurried[place], "median_seconds": _number(median[place])}},
-            {Kind.SPEEDING: fastest[place]},
+            {FlagKind.SPEEDING: fastest[place]},
         )
         for place in range(len(work.annotators))
     ]
@@ -105,7 +105,7 @@ def _sameness(work: AnnotationArrays) -> list[Measured]:
     return [
         Measured(
             {"sameness": {"compared": compared[place], "flat": flat[place], "others": round(others[place], 4)}},
-            {Kind.STRAIGHT_LINING: examples[place]},
+            {FlagKind.STRAIGHT_LINING: examples[place]},
         )
         for place in range(len(work.annotators))
     ]
@@ -117,7 +117,9 @@ def _repeats(work: AnnotationArrays) -> list[Measured]:
     examples = _most(work, repeats.runs == repeats.longest_run[work.annotations["annotator"]])
     rows = zip(repeats.longest.astype(int).tolist(), repeats.alike.tolist(), tasks, examples, strict=True)
     return [
-        Measured({"repeats": {"longest": longest, "alike": _number(alike), "tasks": number}}, {Kind.REPEATING: of_run})
+        Measured(
+            {"repeats": {"longest": longest, "alike": _number(alike), "tasks": number}}, {FlagKind.REPEATING: of_run}
+        )
         for longest, alike, number, of_run in rows
     ]
 
@@ -201,7 +203,11 @@ def _of_model(work: AnnotationArrays, model: _Model) -> list[Measured]:
                     "reliability": _number(effect.reliability[place]),
                 }
         ratings = max((int(effect.ratings[place]) for effect in model.effects.values()), default=0)
-        examples = {Kind.DISAGREEING: furthest[place], Kind.LEANING: furthest[place], Kind.SCATTERING: most_off[place]}
+        examples = {
+            FlagKind.DISAGREEING: furthest[place],
+            FlagKind.LEANING: furthest[place],
+            FlagKind.SCATTERING: most_off[place],
+        }
         by_annotator.append(Measured({"ratings": ratings, "leaning": leaning, "scatter": scatter}, examples))
     return by_annotator
 

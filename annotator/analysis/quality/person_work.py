@@ -83,7 +83,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class WithOthers:
+class PersonWithOthers:
     """Agreement by attribute over `tasks` that others have rated as well.
 
     `kappa` is quadratic-weighted against every other rating of the same response, `bias` the own rating minus the
@@ -117,7 +117,7 @@ SELECT key, task_id, count(*), sum((x - y) ^ 2), sum(x), sum(y), sum(x ^ 2), sum
 """
 
 
-def with_others(project: Project, assignments: Sequence[int]) -> WithOthers:
+def with_others(project: Project, assignments: Sequence[int]) -> PersonWithOthers:
     """Returns how far somebody agrees with the others, on the latest of these assignments' tasks in the project."""
     with connection.cursor() as cursor:
         cursor.execute(_MOMENTS, [project.pk, array(assignments[:LOOKED_AT]), LATEST_TASKS])
@@ -131,11 +131,11 @@ def with_others(project: Project, assignments: Sequence[int]) -> WithOthers:
             sums[tasks[task], columns[key]] = moments
     if len(tasks) < FEWEST_TASKS:
         unknown = dict.fromkeys(keys, Interval())
-        return WithOthers(len(tasks), unknown, unknown)
+        return PersonWithOthers(len(tasks), unknown, unknown)
     # Whole tasks are drawn, as the ratings of one task depend on each other.
     drawn = np.tensordot(draws(len(tasks)), sums, 1)
     whole = sums.sum(0)
-    return WithOthers(
+    return PersonWithOthers(
         len(tasks),
         kappa=_by_key(keys, _kappa(whole), _kappa(drawn)),
         bias=_by_key(keys, _bias(whole), _bias(drawn)),

@@ -36,7 +36,7 @@ _FIND_GPU = "import sys, torch; sys.exit(not torch.cuda.is_available())"
 _log = logging.getLogger(__name__)
 
 
-class Fault(StrEnum):
+class UnfitReason(StrEnum):
     """Why a worker cannot work. Heartbeats carry it, and pages say it in words."""
 
     DATABASE = "database"
@@ -45,11 +45,11 @@ class Fault(StrEnum):
     GPU = "gpu"
 
 
-WORDS: Mapping[Fault, str | Promise] = {
-    Fault.DATABASE: gettext_lazy("it does not reach the database"),
-    Fault.MIGRATIONS: gettext_lazy("the database is older than its code"),
-    Fault.ARTIFACTS: gettext_lazy("it does not see the installation's artifacts"),
-    Fault.GPU: gettext_lazy("it finds no GPU, although GPU_QUEUES promises one"),
+WORDS: Mapping[UnfitReason, str | Promise] = {
+    UnfitReason.DATABASE: gettext_lazy("it does not reach the database"),
+    UnfitReason.MIGRATIONS: gettext_lazy("the database is older than its code"),
+    UnfitReason.ARTIFACTS: gettext_lazy("it does not see the installation's artifacts"),
+    UnfitReason.GPU: gettext_lazy("it finds no GPU, although GPU_QUEUES promises one"),
 }
 """What follows "a worker is running, but takes no work:"."""
 
@@ -57,7 +57,7 @@ WORDS: Mapping[Fault, str | Promise] = {
 class Unfit(Exception):
     """This worker cannot do the work. The work has not failed: it goes back, and another worker takes it."""
 
-    def __init__(self, fault: Fault) -> None:
+    def __init__(self, fault: UnfitReason) -> None:
         super().__init__(f"A worker could not do it: {WORDS[fault]}. It waits for another worker.")
         self.fault = fault
 
@@ -97,19 +97,19 @@ def _newest_migrations() -> frozenset[tuple[str, str]]:
 # A worker --------------------------------------------------------------------------------------------------
 
 
-def fault_of(queues: Collection[str]) -> Fault | None:
+def fault_of(queues: Collection[str]) -> UnfitReason | None:
     """Looks at everything that a worker of these queues needs; returns what is missing first."""
     try:
         state = database_state()
     except psycopg.Error as down:
         _log.warning("PostgreSQL: %s", down)
-        return Fault.DATABASE
+        return UnfitReason.DATABASE
     if not state.migrated:
-        return Fault.MIGRATIONS
+        return UnfitReason.MIGRATIONS
     if wrong := artifacts.problem(state.artifacts):
         _log.warning("%s (%s)", wrong, settings.ARTIFACTS)
-        return Fault.ARTIFACTS
-    return None if queues_have_gpu(queues) else Fault.GPU
+        return UnfitReason.ARTIFACTS
+    return None if queues_have_gpu(queues) else UnfitReason.GPU
 
 
 def queues_have_gpu(queues: Collection[str]) -> bool:
@@ -131,7 +131,7 @@ def queues_have_gpu(queues: Collection[str]) -> bool:
 def require_artifacts() -> None:
     """Raises Unfit if this process does not see the installation's artifacts; a job asks before it is claimed."""
     if artifacts.problem(artifacts.known_id()):
-        raise Unfit(Fault.ARTIFACTS)
+        raise Unfit(UnfitReason.ARTIFACTS)
 
 
 @contextmanager
@@ -146,7 +146,7 @@ def blamed(queues: Collection[str] = ()) -> Iterator[None]:
         raise
     except Exception as error:
         if artifacts.problem(artifacts.known_id()):
-            raise Unfit(Fault.ARTIFACTS) from error
+            raise Unfit(UnfitReason.ARTIFACTS) from error
         if not queues_have_gpu(queues):
-            raise Unfit(Fault.GPU) from error
+            raise Unfit(UnfitReason.GPU) from error
         raise

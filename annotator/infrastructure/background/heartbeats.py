@@ -19,7 +19,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from annotator.infrastructure.background import fitness, messages
-from annotator.infrastructure.background.fitness import Fault
+from annotator.infrastructure.background.fitness import UnfitReason
 from annotator.infrastructure.background.redis_client import connection
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.stopping import stopping
@@ -45,7 +45,7 @@ class QueueHealth:
 
     workers: int
     heartbeat_age: float | None
-    unfit: tuple[Fault, ...] = ()
+    unfit: tuple[UnfitReason, ...] = ()
 
     @property
     def alive(self) -> bool:
@@ -59,7 +59,7 @@ class Worker:
     name: str
     queues: tuple[str, ...]
     age: float
-    unfit: Fault | None
+    unfit: UnfitReason | None
 
     @property
     def alive(self) -> bool:
@@ -77,7 +77,7 @@ def workers() -> list[Worker]:
     found = []
     for name in sorted(beats):
         beat = json.loads(beats[name])
-        unfit = Fault(beat["unfit"]) if beat.get("unfit") else None
+        unfit = UnfitReason(beat["unfit"]) if beat.get("unfit") else None
         found.append(Worker(name.decode(), tuple(beat["queues"]), round(max(now - beat["at"], 0.0), 1), unfit))
     return found
 
@@ -123,13 +123,13 @@ def require(queue: str) -> None:
         raise Refusal(text % {"queue": queue}, code="no_worker", status=503)
 
 
-def idle_in_words(queue: str, fault: Fault) -> str:
+def idle_in_words(queue: str, fault: UnfitReason) -> str:
     """Says that a worker is there and takes no work, and why."""
     text = _("A worker of the queue '%(queue)s' is running, but takes no work: %(reason)s.")
     return text % {"queue": queue, "reason": fitness.WORDS[fault]}
 
 
-def beat(name: str, queues: list[str], unfit: Fault | None = None) -> None:
+def beat(name: str, queues: list[str], unfit: UnfitReason | None = None) -> None:
     """Says in Redis that the worker lives. Raises redis.RedisError."""
     connection().hset(KEY, name, json.dumps({"queues": queues, "at": redis_now(), "unfit": unfit}))
 
@@ -155,7 +155,7 @@ class _Heartbeat(threading.Thread):
         super().__init__(name="heartbeat", daemon=True)
         self.worker, self.queues = consumer.hostname, [queue.name for queue in consumer.task_consumer.queues]
         self.stopped, self.wanted = threading.Event(), threading.Event()
-        self.unfit: Fault | None = None
+        self.unfit: UnfitReason | None = None
         self._consumer = consumer
         self._beats = 0
 
@@ -176,8 +176,8 @@ class _Heartbeat(threading.Thread):
     def look(self, *, with_gpu: bool) -> None:
         """Looks at what the worker needs, and starts or stops consuming where that has changed."""
         before = self.unfit
-        known_gpu = before == Fault.GPU and not with_gpu
-        self.unfit = fitness.fault_of(self.queues if with_gpu else ()) or (Fault.GPU if known_gpu else None)
+        known_gpu = before == UnfitReason.GPU and not with_gpu
+        self.unfit = fitness.fault_of(self.queues if with_gpu else ()) or (UnfitReason.GPU if known_gpu else None)
         if bool(before) == bool(self.unfit):
             return
         if self.unfit:

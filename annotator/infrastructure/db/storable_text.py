@@ -12,7 +12,7 @@ from annotator.infrastructure.refusals import Refusal
 
 
 @dataclass(frozen=True)
-class Fault:
+class TextFault:
     """What a text contains that cannot be stored, and its position, counted from 1."""
 
     what: str
@@ -29,7 +29,7 @@ class UnstorableText(Refusal):
     status = 400
     code = "invalid"
 
-    def __init__(self, place: str, fault: Fault) -> None:
+    def __init__(self, place: str, fault: TextFault) -> None:
         words = {"place": place, "what": _(fault.what), "position": fault.position}
         super().__init__(_("%(place)s holds %(what)s at position %(position)s, which cannot be stored.") % words)
         self.errors = {place: [_("The text holds %(what)s, which cannot be stored.") % words]}
@@ -46,17 +46,17 @@ class TextTooLong(Refusal):
         self.errors = {place: [str(self)]}
 
 
-def fault_in(text: str) -> Fault | None:
+def fault_in(text: str) -> TextFault | None:
     """Returns the first character of the text that cannot be stored, or None if all of it can."""
     if "\0" in text:
-        return Fault(NUL, text.index("\0") + 1)
+        return TextFault(NUL, text.index("\0") + 1)
     # Most texts end here: CPython knows whether a text is ASCII without looking through it.
     if text.isascii():
         return None
     try:
         text.encode()
     except UnicodeEncodeError as wrong:
-        return Fault(HALF_A_PAIR, wrong.start + 1)
+        return TextFault(HALF_A_PAIR, wrong.start + 1)
     return None
 
 

@@ -13,7 +13,7 @@ from annotator.infrastructure.web.numbers import UNDEFINED, number
 Values = Sequence[float | None]
 
 
-class Kind(StrEnum):
+class ChartKind(StrEnum):
     LINE = "line"
     BAR = "bar"
     STACKED = "stacked"
@@ -48,7 +48,7 @@ class Chart:
 
     name: str
     title: str
-    kind: Kind
+    kind: ChartKind
     places: Sequence[str]
     series: Sequence[Series]
     place_label: str = ""

@@ -21,7 +21,7 @@ class Member:
     content: Path | bytes
 
 
-class Archive:
+class TarArchive:
     """Reads as a file that can be sought: for each file its head, its content, and zeros up to a whole block.
 
     The heads hold no time, no owner and nothing else that could be different another day.
@@ -85,7 +85,7 @@ def _pieces(members: Iterable[Member]) -> Iterator[tuple[bytes | Path, int]]:
     yield bytes(_END), _END
 
 
-def parts(archive: Archive, at_once: int = 1 << 20) -> Iterator[bytes]:
+def parts(archive: TarArchive, at_once: int = 1 << 20) -> Iterator[bytes]:
     """Yields the archive's bytes from the beginning."""
     archive.seek(0)
     while part := archive.read(at_once):

@@ -19,7 +19,7 @@ from annotator.infrastructure import audit
 from annotator.infrastructure.background.failures import safe_text
 from annotator.infrastructure.db import locks
 from annotator.infrastructure.db.clock import database_now
-from annotator.infrastructure.outbound_http import Outcome, post
+from annotator.infrastructure.outbound_http import PostOutcome, post
 from annotator.infrastructure.stopping import stopping
 from annotator.infrastructure.webhooks.events import TEST
 from annotator.models import Webhook, WebhookDelivery
@@ -128,13 +128,13 @@ def carry_out(delivery: WebhookDelivery) -> bool:
         outcome = post(webhook.url, body.encode(), headers)
     except Exception as error:
         # It waits as after any failure: taken again at once, it would end every run.
-        _record(delivery, Outcome(None, safe_text(error), 0.0), now=database_now())
+        _record(delivery, PostOutcome(None, safe_text(error), 0.0), now=database_now())
         raise
     _record(delivery, outcome, now=database_now())
     return outcome.is_delivered
 
 
-def _record(delivery: WebhookDelivery, outcome: Outcome, *, now: datetime) -> None:
+def _record(delivery: WebhookDelivery, outcome: PostOutcome, *, now: datetime) -> None:
     facts = {"status": outcome.status, "error": outcome.error[:500], "seconds": outcome.seconds}
     # Whoever took it later counts: the answer of a worker that was believed lost changes nothing.
     mine = WebhookDelivery.objects.filter(pk=delivery.pk, attempts=delivery.attempts, state=State.WAITING)

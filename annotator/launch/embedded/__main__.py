@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from annotator.launch.embedded import AccountRefused, ServiceFailed, services
-from annotator.launch.install import Refused, held
+from annotator.launch.install import CannotInstall, held
 from annotator.launch.run import ROOT, keep_private
 
 KEPT = "--kept"
@@ -20,7 +20,7 @@ KEPT = "--kept"
 def main(command: list[str]) -> int:
     try:
         return beside_kept(command[1:]) if command[:1] == [KEPT] else beside_throwaway(command)
-    except (ServiceFailed, AccountRefused, Refused) as refusal:
+    except (ServiceFailed, AccountRefused, CannotInstall) as refusal:
         print(refusal, file=sys.stderr)
         return 1
 

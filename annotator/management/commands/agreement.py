@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
 
-from annotator.analysis.agreement.reports import Agreement, Report, as_json, report
+from annotator.analysis.agreement.reports import Agreement, AgreementReport, as_json, report
 from annotator.analysis.agreement.totals import rebuild, refresh
 from annotator.infrastructure.db.clock import database_now
 from annotator.management.projects import ProjectCommand, named_project
@@ -40,7 +40,7 @@ class Command(ProjectCommand):
             self.stdout.write(f"{title}\n" + "\n".join(_aligned(rows)) + "\n")
 
 
-def _tables(agreement: Report) -> Iterable[tuple[str, list[list[str]]]]:
+def _tables(agreement: AgreementReport) -> Iterable[tuple[str, list[list[str]]]]:
     keys = list(agreement.all)
     rows = [["attribute", *(selection.value for selection in Selection), "samples", "ratings"]]
     for key in keys:

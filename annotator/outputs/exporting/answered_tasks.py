@@ -15,7 +15,7 @@ from annotator.infrastructure.db.planning import by_merging_without_transaction
 from annotator.models import TIE, Task
 from annotator.models.in_force import LABEL_IN_FORCE, NOT_DROPPED, PAIRS_IN_FORCE, PREFERENCE_IN_FORCE
 from annotator.outputs.exporting.copied import Select, copied_in_parts, copied_lines
-from annotator.outputs.exporting.selections import Selection
+from annotator.outputs.exporting.selections import RowSelection
 from annotator.stages.consensus.rankings import Pair, pairs_in_force, ranking_of, ranks_of
 
 AT_ONCE = 4_000
@@ -84,7 +84,7 @@ class Reading:
     sets: Mapping[str, Select] = field(default_factory=dict)
 
 
-def task_lines(tasks: Selection, reading: Reading) -> Iterator[bytes]:
+def task_lines(tasks: RowSelection, reading: Reading) -> Iterator[bytes]:
     """Yields what is read of each task as a line, in the order of the tasks' ids, a part of the project at a time."""
 
     def of_part(first: int, end: int) -> Select:
@@ -100,7 +100,7 @@ def task_lines(tasks: Selection, reading: Reading) -> Iterator[bytes]:
                 yield from copied_lines(*select)
 
 
-def _select(tasks: Selection, exported: QuerySet[Task], reading: Reading) -> Select:
+def _select(tasks: RowSelection, exported: QuerySet[Task], reading: Reading) -> Select:
     sql, values = exported.values("id").query.sql_with_params()
     meeting = _MEETING.format(decisions=_DECISIONS.format(tasks="part"), condition=tasks.condition)
     select = _SELECT.format(
@@ -121,7 +121,7 @@ def _select(tasks: Selection, exported: QuerySet[Task], reading: Reading) -> Sel
 # Named tuples: of each task a dozen of these are made, and a frozen dataclass takes several times as long to make.
 
 
-class Answer(NamedTuple):
+class ExportedResponse(NamedTuple):
     """A response. `name` is its id as imported, or its number; `means` is its label in force, empty if it has none.
 
     `means` and `feedback`, which is what came with its file about it, are empty where they are not read.
@@ -159,7 +159,7 @@ class AnsweredTask(NamedTuple):
     prompt_hash: str
     language: str
     metadata: dict[str, Any]
-    responses: Sequence[Answer]
+    responses: Sequence[ExportedResponse]
     preference: int | None
     pairs: Sequence[Pair] | None
     votes: Sequence[Vote]
@@ -207,7 +207,7 @@ COUNTED = Depth(texts=False)
 """Enough to count the tasks with a preference."""
 
 
-def answered_tasks(tasks: Selection, depth: Depth) -> Iterator[AnsweredTask]:
+def answered_tasks(tasks: RowSelection, depth: Depth) -> Iterator[AnsweredTask]:
     """Yields the tasks in the order of their ids, a part of the project at a time."""
     return map(_task, map(orjson.loads, task_lines(tasks, _reading(depth))))
 
@@ -240,7 +240,7 @@ def _task(row: Sequence[Any]) -> AnsweredTask:
         language=language,
         metadata=_metadata(metadata) if metadata else {},
         responses=[
-            Answer(pk, imported_id or str(position + 1), model, text, means or {}, feedback)
+            ExportedResponse(pk, imported_id or str(position + 1), model, text, means or {}, feedback)
             for pk, imported_id, position, model, text, means, feedback in responses or ()
         ],
         preference=preference,
@@ -260,8 +260,8 @@ def _metadata(text: str) -> dict[str, Any]:
 class Compared:
     """Two responses of a task, and by how much one is better: strengths of a preference, tiers or levels."""
 
-    chosen: Answer
-    rejected: Answer
+    chosen: ExportedResponse
+    rejected: ExportedResponse
     margin: float
     by: str
 

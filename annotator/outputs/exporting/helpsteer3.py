@@ -18,7 +18,7 @@ from annotator.outputs.exporting.answered_tasks import AnsweredTask, Depth, answ
 from annotator.outputs.exporting.columns import INTEGER, MESSAGES, TEXT, Row, Type, counted_ratings
 from annotator.outputs.exporting.copied import Lines, copied, response_name
 from annotator.outputs.exporting.filters import Filters
-from annotator.outputs.exporting.selections import Selection, preferred_or_kept_tasks, preferred_tasks
+from annotator.outputs.exporting.selections import RowSelection, preferred_or_kept_tasks, preferred_tasks
 from annotator.stages.importing.conversations import as_they_came
 from annotator.stages.importing.field_checks import language_of
 from annotator.stages.importing.layouts.helpsteer import FEEDBACK, PREFERRED, RESPONSES, by_raters, texts_of
@@ -63,12 +63,12 @@ def _has_come(project: Project) -> bool:
     return Import.objects.filter(project=project, layouts__contains=["helpsteer3"]).exists()
 
 
-def _tasks(project: Project, filters: Filters, depth: Depth) -> Selection:
+def _tasks(project: Project, filters: Filters, depth: Depth) -> RowSelection:
     selected = preferred_or_kept_tasks if depth.kept else preferred_tasks
     return selected(project, filters)
 
 
-def _shaped(tasks: Selection, depth: Depth) -> Iterator[tuple[AnsweredTask, Sequence[str]]]:
+def _shaped(tasks: RowSelection, depth: Depth) -> Iterator[tuple[AnsweredTask, Sequence[str]]]:
     """Yields the tasks about which something has been said, with the fields of their responses."""
     for task in answered_tasks(tasks, depth):
         names = _names(task)

@@ -186,7 +186,7 @@ def _clean(job: ExportJob) -> None:
         _remove_files(job)
 
 
-_EXPORTS = jobs.Kind(
+_EXPORTS = jobs.JobKind(
     "export jobs",
     jobs=lambda: ExportJob.objects.select_related("project__rubric", "requested_by"),
     work=_write,

@@ -16,7 +16,7 @@ from annotator.outputs.exporting.filters import Filters
 
 
 @dataclass(frozen=True)
-class Layout:
+class ExportLayout:
     """How a layout is written. `rows` gets the tasks whose single ratings the reader must not see yet.
 
     `count` counts the rows of few tasks exactly: the filters' `among` names them. `for_managers` marks layouts that say
@@ -34,27 +34,31 @@ class Layout:
     of_segments: bool = False
 
 
-_scored = partial(Layout, of_scores=True)
+_scored = partial(ExportLayout, of_scores=True)
 _labelled = partial(_scored, of_labels=True)
 _segmented = partial(_labelled, of_segments=True)
-LAYOUTS: Mapping[str, Layout] = MappingProxyType(
+LAYOUTS: Mapping[str, ExportLayout] = MappingProxyType(
     {
         "helpsteer2": _labelled(labels.helpsteer2_rows, labels.helpsteer2_columns, labels.count_labels),
         "labels": _labelled(labels.label_rows, labels.label_columns, labels.count_labels, for_managers=True),
         "disagreements": _scored(labels.disagreement_rows, labels.disagreement_columns, labels.count_rated),
-        "preference": Layout(preferences.preference_rows, preferences.preference_columns, preferences.count_preferred),
-        "helpsteer3": Layout(helpsteer3.helpsteer3_rows, helpsteer3.helpsteer3_columns, helpsteer3.count_helpsteer3),
-        "helpsteer3_edit": Layout(helpsteer3.edit_rows, helpsteer3.edit_columns, helpsteer3.count_edits),
-        "dpo": Layout(preferences.dpo_rows, preferences.dpo_columns, preferences.count_compared),
-        "nemo": Layout(preferences.nemo_rows, preferences.nemo_columns, preferences.count_told_apart),
+        "preference": ExportLayout(
+            preferences.preference_rows, preferences.preference_columns, preferences.count_preferred
+        ),
+        "helpsteer3": ExportLayout(
+            helpsteer3.helpsteer3_rows, helpsteer3.helpsteer3_columns, helpsteer3.count_helpsteer3
+        ),
+        "helpsteer3_edit": ExportLayout(helpsteer3.edit_rows, helpsteer3.edit_columns, helpsteer3.count_edits),
+        "dpo": ExportLayout(preferences.dpo_rows, preferences.dpo_columns, preferences.count_compared),
+        "nemo": ExportLayout(preferences.nemo_rows, preferences.nemo_columns, preferences.count_told_apart),
         "annotations": _scored(annotations.annotation_rows, annotations.annotation_columns, annotations.count_ratings),
         "wide": _scored(annotations.wide_rows, annotations.wide_columns, annotations.count_annotations),
-        "rankings": Layout(annotations.ranking_rows, annotations.ranking_columns, annotations.count_ranked),
+        "rankings": ExportLayout(annotations.ranking_rows, annotations.ranking_columns, annotations.count_ranked),
         "label_studio": _scored(tools.label_studio_rows, tools.label_studio_columns, tools.count_rated_tasks),
-        "argilla": Layout(tools.argilla_rows, tools.argilla_columns, tools.count_suggested),
+        "argilla": ExportLayout(tools.argilla_rows, tools.argilla_columns, tools.count_suggested),
         "segments": _scored(segments.segment_rows, segments.segment_columns, segments.count_segments, of_segments=True),
         "helpsteer2d": _segmented(segments.helpsteer2d_rows, segments.helpsteer2d_columns, segments.count_segmented),
         "stepwise": _segmented(segments.stepwise_rows, segments.stepwise_columns, segments.count_segmented),
-        "scores": Layout(scores.score_rows, scores.score_columns, scores.count_scores, for_managers=True),
+        "scores": ExportLayout(scores.score_rows, scores.score_columns, scores.count_scores, for_managers=True),
     }
 )

@@ -19,7 +19,7 @@ from annotator.outputs.exporting.answered_tasks import (
 )
 from annotator.outputs.exporting.columns import INTEGER, MESSAGES, NUMBER, TEXT, Row, Type
 from annotator.outputs.exporting.filters import Filters
-from annotator.outputs.exporting.selections import Selection, compared_tasks, preferred_tasks
+from annotator.outputs.exporting.selections import RowSelection, compared_tasks, preferred_tasks
 from annotator.stages.consensus.rankings import ranking_of
 from annotator.stages.consensus.rules import Rules, most_similar
 from annotator.stages.importing.conversations import as_they_came, prompt_from_messages
@@ -138,7 +138,7 @@ def _preferred_pairs(project: Project, filters: Filters, unseen: QuerySet[Any]) 
     return _with_preference(preferred_tasks(project, filters).without(unseen), _VOTED)
 
 
-def _with_preference(tasks: Selection, depth: Depth) -> Iterator[tuple[AnsweredTask, int]]:
+def _with_preference(tasks: RowSelection, depth: Depth) -> Iterator[tuple[AnsweredTask, int]]:
     for task in answered_tasks(tasks, depth):
         if task.preference is not None and len(task.responses) == 2:
             yield task, task.preference

@@ -26,7 +26,7 @@ PLACES = 40
 
 
 @dataclass(frozen=True)
-class Preview:
+class ExportPreview:
     """The first rows, and how many rows and bytes there are.
 
     `exact` is false where both are estimated, `exact_size` where the bytes are.
@@ -48,7 +48,7 @@ def preview(
     filters: Filters = EVERYTHING,
     fields: Sequence[str] = (),
     by: User,
-) -> Preview:
+) -> ExportPreview:
     """Reads the first rows of an export and estimates its size. It is no export, so the audit gets no entry.
 
     Raises:
@@ -82,7 +82,7 @@ def preview(
     size = sum(map(len, parts))
     if len(head) < rows:
         size = round(size / max(len(head), 1) * rows)
-    return Preview(head[:SHOWN], rows, size, exact=exact, exact_size=exact and len(head) == rows and not packed)
+    return ExportPreview(head[:SHOWN], rows, size, exact=exact, exact_size=exact and len(head) == rows and not packed)
 
 
 def _rows(project: Project, layout: str, filters: Filters, by: User) -> Iterator[Row]:

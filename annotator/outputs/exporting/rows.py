@@ -119,7 +119,7 @@ class NoRubricVersion(Refusal):
     code = "no_rubric_version"
 
 
-class ForManagers(Refusal):
+class ForManagersOnly(Refusal):
     """Only managers may have this layout."""
 
     status = 403
@@ -242,7 +242,7 @@ def require_allowed(project: Project, *, layout: str, format: str, filters: Filt
         _require_versions(project, layout, filters.rubric_versions)
     if LAYOUTS[layout].for_managers and by is not None and not access.manages(by, project):
         text = _("Only managers of %(project)s may export the layout '%(layout)s'.")
-        raise ForManagers(text % {"project": project.name, "layout": layout})
+        raise ForManagersOnly(text % {"project": project.name, "layout": layout})
 
 
 def _require_versions(project: Project, layout: str, versions: Sequence[int]) -> None:

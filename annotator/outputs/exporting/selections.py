@@ -12,7 +12,7 @@ from annotator.outputs.exporting.filters import Filters
 
 
 @dataclass(frozen=True)
-class Selection:
+class RowSelection:
     """Tasks of an export, and what is asked of them to be read.
 
     Either they meet a condition, in SQL with its values, on a task `t`, its consensus `c` and its current adjudication
@@ -26,17 +26,17 @@ class Selection:
     values: Sequence[Any] = ()
     listed_in: str = ""
 
-    def without(self, unseen: QuerySet[Any]) -> "Selection":
+    def without(self, unseen: QuerySet[Any]) -> "RowSelection":
         return replace(self, exported=self.exported.exclude(pk__in=unseen))
 
 
-def preferred_tasks(project: Project, filters: Filters) -> Selection:
+def preferred_tasks(project: Project, filters: Filters) -> RowSelection:
     """Selects the tasks of the export that have a preference or a ranking in force, by when it was made."""
     condition, values = _are_compared(filters)
-    return Selection(project, filters, _exported(project, filters), condition, values)
+    return RowSelection(project, filters, _exported(project, filters), condition, values)
 
 
-def preferred_or_kept_tasks(project: Project, filters: Filters) -> Selection:
+def preferred_or_kept_tasks(project: Project, filters: Filters) -> RowSelection:
     """Selects the tasks of `preferred_tasks` and those that came with what people said in HelpSteer3's fields."""
     preferred = preferred_tasks(project, filters)
     return (
@@ -48,7 +48,7 @@ _KEPT = """t.metadata ? 'overall_preference' OR EXISTS (
     SELECT FROM annotator_response r WHERE r.task_id = t.id AND r.metadata ? 'feedback' OFFSET 0)"""
 
 
-def compared_tasks(project: Project, filters: Filters) -> Selection:
+def compared_tasks(project: Project, filters: Filters) -> RowSelection:
     """Selects the tasks of the export whose responses may be told apart, by a preference, a ranking or labels."""
     compared, values = _are_compared(filters)
     within, times = in_time("l.made_at", filters)
@@ -56,12 +56,12 @@ def compared_tasks(project: Project, filters: Filters) -> Selection:
     labelled = f"""EXISTS (SELECT FROM annotator_response r WHERE r.task_id = t.id
         AND EXISTS (SELECT FROM ({LABEL_IN_FORCE}) l WHERE true{within} OFFSET 0) OFFSET 0)"""
     condition = f"({compared} OR {labelled})"
-    return Selection(project, filters, _exported(project, filters), condition, [*values, *times])
+    return RowSelection(project, filters, _exported(project, filters), condition, [*values, *times])
 
 
-def tasks_listed_in(name: str, project: Project, filters: Filters) -> Selection:
+def tasks_listed_in(name: str, project: Project, filters: Filters) -> RowSelection:
     """Selects the tasks of the export that a Reading's set of this name lists."""
-    return Selection(project, filters, _exported(project, filters), listed_in=name)
+    return RowSelection(project, filters, _exported(project, filters), listed_in=name)
 
 
 def _exported(project: Project, filters: Filters) -> QuerySet[Task]:

@@ -11,7 +11,7 @@ from math import sqrt
 from typing import Any
 
 from annotator.analysis import helpsteer2
-from annotator.analysis.agreement.reports import Agreement, Report
+from annotator.analysis.agreement.reports import Agreement, AgreementReport
 from annotator.infrastructure.web.markdown_tables import line, table
 from annotator.models import Attribute, Label, Origin, Release
 from annotator.outputs.releases.checks import CHECKS
@@ -105,7 +105,7 @@ _LIMITS = (
 
 
 @dataclass(frozen=True)
-class Facts:
+class CardFacts:
     """What the card says about the rows and the people behind them.
 
     `rows` counts them by configuration and split. `raters` are pseudonyms with the number of annotations that count.
@@ -123,7 +123,7 @@ class Facts:
     labels: Mapping[tuple[int, str], int]
     annotations: Mapping[str, int]
     statistics: LabelStatistics
-    report: Report
+    report: AgreementReport
     raters: Sequence[tuple[str, int]]
     imported_raters: int
     rated_tasks: int
@@ -139,7 +139,7 @@ class Facts:
         return sum(number for (_version, source), number in self.labels.items() if source == Label.Source.IMPORTED)
 
 
-def card(release: Release, facts: Facts) -> str:
+def card(release: Release, facts: CardFacts) -> str:
     """Returns the text of README.md."""
     title = line(release.title or release.project.name)
     sections = [
@@ -163,7 +163,7 @@ def card(release: Release, facts: Facts) -> str:
 # Front matter ----------------------------------------------------------------------------------------------
 
 
-def _front_matter(release: Release, facts: Facts, title: str) -> str:
+def _front_matter(release: Release, facts: CardFacts, title: str) -> str:
     lines = [f"pretty_name: {json.dumps(title)}", f"license: {release.license}"]
     if release.license == OTHER:
         lines += ["license_name: described-in-the-card", "license_link: README.md"]
@@ -177,7 +177,7 @@ def _front_matter(release: Release, facts: Facts, title: str) -> str:
     return "\n".join(["---", *lines, "---"])
 
 
-def _configs(facts: Facts) -> Iterator[str]:
+def _configs(facts: CardFacts) -> Iterator[str]:
     is_first = True
     for configuration in CONFIGURATIONS:
         if not (splits := facts.rows.get(configuration.name)):
@@ -195,7 +195,7 @@ def _configs(facts: Facts) -> Iterator[str]:
 # The body --------------------------------------------------------------------------------------------------
 
 
-def _contents(facts: Facts) -> str:
+def _contents(facts: CardFacts) -> str:
     rows = []
     for configuration in CONFIGURATIONS:
         if splits := facts.rows.get(configuration.name):
@@ -214,7 +214,7 @@ def _contents(facts: Facts) -> str:
     )
 
 
-def _collection(release: Release, facts: Facts) -> str:
+def _collection(release: Release, facts: CardFacts) -> str:
     rules, project = Rules.of(release.project), release.project
     asked = [
         *(["a score for each attribute of the rubric, and a preference between the two responses"]
@@ -243,7 +243,7 @@ def _collection(release: Release, facts: Facts) -> str:
     )
 
 
-def _origins(facts: Facts, asked: str) -> str:
+def _origins(facts: CardFacts, asked: str) -> str:
     """Returns how many annotations came from where, and what is known of how people gave them."""
     counts = {origin: facts.annotations.get(origin, 0) for origin in Origin.values}
     rated, imported, simulated = (counts[one] for one in (Origin.PERSON, Origin.IMPORTED, Origin.SIMULATED))
@@ -263,7 +263,7 @@ def _origins(facts: Facts, asked: str) -> str:
     return " ".join(sentences)
 
 
-def _rubric(facts: Facts) -> str:
+def _rubric(facts: CardFacts) -> str:
     parts = ["## Rubric\n\nScores count the levels from 0."]
     if len(facts.versions) > 1:
         labels = ", ".join(f"version {version}: {_count(n)}" for version, n in facts.labels_by_version().items())
@@ -292,7 +292,7 @@ def _attribute(attribute: Attribute, version: str) -> list[str]:
     return [head, *about, table(["score", "meaning"], levels)]
 
 
-def _agreement(facts: Facts) -> str:
+def _agreement(facts: CardFacts) -> str:
     report = facts.report
     head = ["attribute", "first three", "all", "kept", "responses", "HelpSteer2: first, improved, filtered"]
     rows = []
@@ -322,7 +322,7 @@ def _kappa(estimate: Agreement) -> str:
     return f"{estimate.kappa:.3f}{interval}"
 
 
-def _statistics(release: Release, facts: Facts) -> str:
+def _statistics(release: Release, facts: CardFacts) -> str:
     statistics, deciding = facts.statistics, release.project.spread_attribute
     rows = []
     for attribute in facts.attributes:
@@ -347,12 +347,12 @@ def _statistics(release: Release, facts: Facts) -> str:
     )
 
 
-def _raters_of_a_task(facts: Facts) -> float | None:
+def _raters_of_a_task(facts: CardFacts) -> float | None:
     """Returns the mean number of annotations that count of the tasks that have any."""
     return sum(number for _, number in facts.raters) / facts.rated_tasks if facts.rated_tasks else None
 
 
-def _people(facts: Facts) -> str:
+def _people(facts: CardFacts) -> str:
     listed = ", ".join(f"`{name}` ({_count(number)})" for name, number in facts.raters) or "nobody"
     imported = (
         f" Raters of imported files among them: {_count(facts.imported_raters)}." if facts.imported_raters else ""
@@ -371,7 +371,7 @@ def _license(release: Release) -> str:
     return f"## Licence\n\n{text}"
 
 
-def _checks(facts: Facts) -> str:
+def _checks(facts: CardFacts) -> str:
     rows = [[check, "passed"] for check in CHECKS]
     return (
         f"## Checks\n\nEvery text of every row and this card were looked through, {_count(facts.texts)} texts in all. "

@@ -33,7 +33,7 @@ class Pattern:
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckFinding:
     """What was found in a field of a row, such as `response` or `all_preferences_unprocessed.justification`."""
 
     check: str
@@ -51,13 +51,13 @@ class Checker:
         self.texts = 0
         self._patterns = (*_marks(), *_paths(), *_secrets())
 
-    def findings(self, value: Any, field: str = "") -> Iterator[Finding]:
+    def findings(self, value: Any, field: str = "") -> Iterator[CheckFinding]:
         """Yields what is wrong with a value: a text, or lists and objects of texts."""
         if isinstance(value, str):
             self.texts += 1
             for pattern in self._patterns:
                 if any(hint in value for hint in pattern.hints) and pattern.regex.search(value):
-                    yield Finding(pattern.check, pattern.what, field)
+                    yield CheckFinding(pattern.check, pattern.what, field)
         elif isinstance(value, Mapping):
             for name, part in value.items():
                 yield from self.findings(part, f"{field}.{name}" if field else name)

@@ -26,7 +26,7 @@ from annotator.analysis.agreement import reports, totals
 from annotator.infrastructure.db.planning import take_statistics
 from annotator.infrastructure.jobs import Pulse
 from annotator.infrastructure.refusals import Refusal
-from annotator.infrastructure.web.tar_archives import Archive, Member, parts
+from annotator.infrastructure.web.tar_archives import Member, TarArchive, parts
 from annotator.models import (
     Annotation,
     Assignment,
@@ -44,7 +44,7 @@ from annotator.outputs.exporting.columns import Row
 from annotator.outputs.exporting.copied import Lines
 from annotator.outputs.exporting.filters import STATES, Filters
 from annotator.outputs.exporting.formats import encoded
-from annotator.outputs.releases.card import Facts, LabelStatistics, card
+from annotator.outputs.releases.card import CardFacts, LabelStatistics, card
 from annotator.outputs.releases.checks import CHECKS, Checker
 from annotator.outputs.releases.rows import CONFIGURATIONS, SPLITS, Configuration, as_of_their_versions, one_moment
 from annotator.reading.pseudonyms import Pseudonyms
@@ -95,7 +95,7 @@ def write(release: Release, folder: Path, pulse: Pulse, *, now: datetime) -> Wri
         facts = _facts(project, data, survey, report)
     files = [*data.files, *_about(release, facts, folder, data.files, pulse)]
     release.files = sorted(files, key=lambda file: str(file["path"]))
-    with closing(Archive(members_of(release, folder))) as archive:
+    with closing(TarArchive(members_of(release, folder))) as archive:
         digest = hashlib.sha256()
         for part in parts(archive):
             digest.update(part)
@@ -272,14 +272,14 @@ def _write_file(folder: Path, place: str, content: Iterator[bytes], pulse: Pulse
 # About the rows --------------------------------------------------------------------------------------------
 
 
-def _facts(project: Project, data: _Data, survey: _Survey, report: reports.Report) -> Facts:
+def _facts(project: Project, data: _Data, survey: _Survey, report: reports.AgreementReport) -> CardFacts:
     counting = Assignment.objects.submitted().filter(counts=True, task__project=project, task__state__in=STATES)
     by_person = counting.order_by().values("annotator").annotate(number=Count("pk"))
     numbers = dict(by_person.values_list("annotator", "number"))
     names = Pseudonyms(project.pk)
     given = Annotation.objects.counting().for_project(project.pk).filter(assignment__task__state__in=STATES)
     by_origin = given.order_by().values("origin").annotate(number=Count("pk")).values_list("origin", "number")
-    return Facts(
+    return CardFacts(
         rows=data.rows,
         tasks=len(data.tasks()),
         left_out=len(survey.failing),
@@ -301,7 +301,7 @@ def _facts(project: Project, data: _Data, survey: _Survey, report: reports.Repor
 
 
 def _about(
-    release: Release, facts: Facts, folder: Path, data: Sequence[Mapping[str, Any]], pulse: Pulse
+    release: Release, facts: CardFacts, folder: Path, data: Sequence[Mapping[str, Any]], pulse: Pulse
 ) -> Iterator[dict[str, Any]]:
     """Writes the card and the manifest, which lists every other file. Raises Refusal."""
     text = card(release, facts)
@@ -321,7 +321,7 @@ def _checked(text: str, name: str) -> bytes:
     return text.encode()
 
 
-def _manifest(release: Release, facts: Facts, files: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _manifest(release: Release, facts: CardFacts, files: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     project = release.project
     return {
         "format": FORMAT,

@@ -22,7 +22,7 @@ from annotator.infrastructure.jobs import Pulse
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.storage import artifacts, disk_space
 from annotator.infrastructure.web.ranged_files import ranged_content, ranged_file
-from annotator.infrastructure.web.tar_archives import TAR, Archive
+from annotator.infrastructure.web.tar_archives import TAR, TarArchive
 from annotator.infrastructure.webhooks import events
 from annotator.models import Assignment, Project, Release, ReleaseTask, User
 from annotator.outputs.exporting.rows import require_rubric_versions
@@ -37,7 +37,7 @@ PAUSE_SECONDS = 0.5
 State = Release.State
 
 
-class TooManyReleases(Refusal):
+class TooManyReleaseJobs(Refusal):
     """The project has as many releases as one may have."""
 
     code = "too_many_releases"
@@ -81,7 +81,7 @@ def add(
         Project.objects.filter(pk=project.pk).update(releases_made=F("releases_made") + 1)
         if Release.objects.filter(project=project).count() >= MOST:
             text = _("%(project)s has %(number)s releases. Delete one that nobody needs any more.")
-            raise TooManyReleases(text % {"project": project.name, "number": MOST})
+            raise TooManyReleaseJobs(text % {"project": project.name, "number": MOST})
         number = Project.objects.values_list("releases_made", flat=True).get(pk=project.pk)
         release = Release.objects.create(
             project=project,
@@ -203,7 +203,7 @@ def _clean(release: Release) -> None:
         _remove_files(release)
 
 
-_RELEASES = jobs.Kind(
+_RELEASES = jobs.JobKind(
     "releases",
     jobs=lambda: Release.objects.select_related("project__rubric"),
     work=_make,
@@ -248,7 +248,7 @@ def sent_archive(request: HttpRequest, release: Release, *, reader: User) -> Htt
     audit.record("release.downloaded", str(release), project=release.project)
     return ranged_content(
         request,
-        lambda: Archive(members_of(release, folder)),
+        lambda: TarArchive(members_of(release, folder)),
         size=release.archive_size,
         content_type=TAR,
         name=f"{release.project.slug}-release-{release.number}.tar",

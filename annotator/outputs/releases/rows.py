@@ -24,7 +24,7 @@ TRAIN, VALIDATION = SPLITS = ("train", "validation")
 _TASK, _PROMPT, _LANGUAGE = "_task", "_prompt_hash", "_language"
 
 
-class Placed(NamedTuple):
+class PlacedRow(NamedTuple):
     """A row, the key and the language of its task, and the side of the split that its prompt is on."""
 
     task: int
@@ -44,7 +44,7 @@ class Configuration:
     folder: str
     meaning: str
     columns: Callable[[Project, Filters], Mapping[str, Type]]
-    rows: Callable[[Project, Filters], Generator[Placed]]
+    rows: Callable[[Project, Filters], Generator[PlacedRow]]
     versions: Callable[[Project, Filters], tuple[int, ...]]
 
 
@@ -63,7 +63,7 @@ def as_of_their_versions(configuration: Configuration, project: Project, filters
     return replace(filters, rubric_versions=versions)
 
 
-def _labels(project: Project, filters: Filters) -> Generator[Placed]:
+def _labels(project: Project, filters: Filters) -> Generator[PlacedRow]:
     ids = {"task": F("response__task__external_id"), "response_id": response_name("response__")}
     more = {"label_source": F("source"), "rubric_version": F("rubric_version")}
     rows, names = labels.helpsteer2_query(project, filters, **ids, **more, **_places("response__"))
@@ -78,7 +78,7 @@ def _distinct(rows: QuerySet[Any]) -> tuple[int, ...]:
     return tuple(sorted(rows.order_by().values_list("rubric_version", flat=True).distinct(), reverse=True))
 
 
-def _disagreements(project: Project, filters: Filters) -> Generator[Placed]:
+def _disagreements(project: Project, filters: Filters) -> Generator[PlacedRow]:
     ids = {"task": F("task__external_id"), "response_id": response_name("")}
     # A release is read by everybody. Whoever is rating one of its tasks is kept from it where it is downloaded.
     rows = labels.disagreement_rows(project, filters, tasks_held_by(None), **ids, **_places(""))
@@ -90,10 +90,10 @@ def _annotation_versions(project: Project, filters: Filters) -> tuple[int, ...]:
     return _distinct(filters.of_versions(counting))
 
 
-def _preferences(project: Project, _filters: Filters) -> Generator[Placed]:
+def _preferences(project: Project, _filters: Filters) -> Generator[PlacedRow]:
     # A preference is of no version of the rubric.
     for task, row in preferences.tasks_with_preferences(project, EVERYTHING, tasks_held_by(None)):
-        yield Placed(task.pk, task.language, _split(project, task.prompt_hash), {**row, "task": task.name})
+        yield PlacedRow(task.pk, task.language, _split(project, task.prompt_hash), {**row, "task": task.name})
 
 
 def _places(path: str) -> dict[str, F]:
@@ -101,9 +101,9 @@ def _places(path: str) -> dict[str, F]:
     return {name: F(f"{path}task{field}") for name, field in of_task.items()}
 
 
-def _placed(project: Project, rows: Iterable[Row]) -> Generator[Placed]:
+def _placed(project: Project, rows: Iterable[Row]) -> Generator[PlacedRow]:
     for row in rows:
-        yield Placed(row.pop(_TASK), row.pop(_LANGUAGE), _split(project, row.pop(_PROMPT)), row)
+        yield PlacedRow(row.pop(_TASK), row.pop(_LANGUAGE), _split(project, row.pop(_PROMPT)), row)
 
 
 def _split(project: Project, prompt_hash: str) -> str:

@@ -20,7 +20,7 @@ from annotator.models import ExportJob, Project, User
 from annotator.outputs.exporting import jobs
 from annotator.outputs.exporting.formats import content_type, file_name
 from annotator.outputs.exporting.jobs import downloaded
-from annotator.outputs.exporting.previews import Preview, preview
+from annotator.outputs.exporting.previews import ExportPreview, preview
 from annotator.outputs.exporting.rows import NoLabels, NoRubricVersion, UnknownExport, UnknownField, export
 from annotator.pages.data.data_form import ExportForm
 from annotator.reading import access
@@ -39,7 +39,7 @@ def export_data(request: HttpRequest, slug: str) -> HttpResponse:
     user = user_of(request)
     project = access.reviewed_project(user, slug)
     form = ExportForm(project, request.GET, by=user)
-    shown: Preview | None = None
+    shown: ExportPreview | None = None
     if form.is_valid():
         try:
             shown = preview(project, **form.export(), by=user)

@@ -211,7 +211,7 @@ def _preview(request: HttpRequest, job: ImportJob, *, written: ColumnMapping | N
 
 
 def _of_answers(
-    job: ImportJob, sample: samples.Sample, shown: samples.Preview, mapping: ColumnMapping | None
+    job: ImportJob, sample: samples.Sample, shown: samples.SamplePreview, mapping: ColumnMapping | None
 ) -> dict[str, Any]:
     """Returns what the page says of ratings in the file: what does not fit, questions that nothing reads, who rated."""
     attributes = job.project.attributes_for()

@@ -10,8 +10,8 @@ from django.utils.translation import gettext as _
 
 from annotator.analysis.quality import own_work, person_work
 from annotator.analysis.quality.findings import Finding, findings
-from annotator.analysis.quality.person_work import Interval, Volume, WithOthers
-from annotator.infrastructure.web.charts import Chart, Kind, Series
+from annotator.analysis.quality.person_work import Interval, PersonWithOthers, Volume
+from annotator.infrastructure.web.charts import Chart, ChartKind, Series
 from annotator.infrastructure.web.numbers import number
 from annotator.models import Annotation, Attribute, Project, User
 from annotator.pages.projects.agreement_charts import day_name
@@ -71,7 +71,7 @@ def _volume_charts(volume: Volume) -> list[Chart]:
         Chart(
             name="tasks-by-day",
             title=_("Tasks rated each day"),
-            kind=Kind.BAR,
+            kind=ChartKind.BAR,
             places=[day_name(day) for day, _count in volume.days],
             series=[Series(tasks, [count for _day, count in volume.days])],
             place_label=_("day"),
@@ -79,7 +79,7 @@ def _volume_charts(volume: Volume) -> list[Chart]:
         Chart(
             name="tasks-by-week",
             title=_("Tasks rated each week"),
-            kind=Kind.BAR,
+            kind=ChartKind.BAR,
             places=weeks,
             series=[Series(tasks, [count for _week, count in volume.weeks])],
             place_label=_("week from"),
@@ -90,7 +90,7 @@ def _volume_charts(volume: Volume) -> list[Chart]:
         pace = Chart(
             name="pace",
             title=_("Pace"),
-            kind=Kind.LINE,
+            kind=ChartKind.LINE,
             places=weeks,
             series=[Series(_("seconds for a task"), volume.seconds)],
             place_label=_("week from"),
@@ -101,13 +101,13 @@ def _volume_charts(volume: Volume) -> list[Chart]:
     return charts
 
 
-def _agreement_charts(agreed: WithOthers, attributes: Sequence[Attribute]) -> list[Chart]:
+def _agreement_charts(agreed: PersonWithOthers, attributes: Sequence[Attribute]) -> list[Chart]:
     names = [attribute.shown_name for attribute in attributes]
     return [
         Chart(
             name="agreement-with-others",
             title=_("Agreement with the others"),
-            kind=Kind.POINTS,
+            kind=ChartKind.POINTS,
             places=names,
             series=[_series(_("kappa"), attributes, agreed.kappa)],
             place_label=_("attribute"),
@@ -118,7 +118,7 @@ def _agreement_charts(agreed: WithOthers, attributes: Sequence[Attribute]) -> li
         Chart(
             name="bias",
             title=_("Higher or lower than the others"),
-            kind=Kind.POINTS,
+            kind=ChartKind.POINTS,
             places=names,
             series=[_series(_("levels"), attributes, agreed.bias)],
             place_label=_("attribute"),

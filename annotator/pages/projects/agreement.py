@@ -11,7 +11,7 @@ from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
-from annotator.analysis.agreement.reports import Agreement, Rater, Report, rater_called, report
+from annotator.analysis.agreement.reports import Agreement, AgreementReport, Rater, rater_called, report
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.web.query_parameters import number_in
 from annotator.models import Attribute, Project
@@ -83,7 +83,7 @@ def agreement(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "agreement.html", page)
 
 
-def _selections(agreement: Report, project: Project) -> list[tuple[str, Mapping[str, Agreement]]]:
+def _selections(agreement: AgreementReport, project: Project) -> list[tuple[str, Mapping[str, Agreement]]]:
     """Returns the selections by their names; where at most two rate, the first three are all."""
     names = {Selection.FIRST_THREE: _("First three"), Selection.ALL: _("All"), Selection.KEPT: _("Kept")}
     return [

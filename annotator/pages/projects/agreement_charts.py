@@ -8,7 +8,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from annotator.analysis.agreement.reports import Agreement
-from annotator.infrastructure.web.charts import Chart, Kind, Series
+from annotator.infrastructure.web.charts import Chart, ChartKind, Series
 from annotator.models import Attribute
 from annotator.templatetags.scales import level
 
@@ -31,7 +31,7 @@ def by_attribute(
     return Chart(
         name="kappa",
         title=_("Weighted kappa by attribute"),
-        kind=Kind.POINTS,
+        kind=ChartKind.POINTS,
         places=[attribute.shown_name for attribute in attributes],
         series=series,
         place_label=_("Attribute"),
@@ -50,7 +50,7 @@ def by_week(
     return Chart(
         name="agreement",
         title=_("Agreement by week"),
-        kind=Kind.LINE,
+        kind=ChartKind.LINE,
         places=[day_name(monday) for monday, _kappas in weeks[-WEEKS_DRAWN:]],
         series=[
             Series(one.shown_name, [kappas.get(one.key) for _monday, kappas in weeks[-WEEKS_DRAWN:]])

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from annotator.analysis.figures import Figures, last_days
 from annotator.analysis.helpsteer2 import Published, published
-from annotator.infrastructure.web.charts import Chart, Kind, Series
+from annotator.infrastructure.web.charts import Chart, ChartKind, Series
 from annotator.models import NEITHER_VALID, TIE, Attribute, Project, SkipReason
 from annotator.pages.projects import agreement_charts
 from annotator.pages.projects.agreement_charts import day_name
@@ -67,7 +67,7 @@ def _tasks_over_time(figures: Figures) -> Chart:
     return Chart(
         name="tasks",
         title=_("Tasks over time"),
-        kind=Kind.LINE,
+        kind=ChartKind.LINE,
         places=[day_name(day) for day in days],
         series=series,
         place_label=_("Day"),
@@ -99,7 +99,7 @@ def _annotations_by_person(figures: Figures, names: Callable[[int], str]) -> Cha
     return Chart(
         name="annotations",
         title=_("Annotations a day"),
-        kind=Kind.STACKED,
+        kind=ChartKind.STACKED,
         places=[day_name(day) for day in days],
         series=series,
         place_label=_("Day"),
@@ -112,7 +112,7 @@ def _skips(figures: Figures) -> Chart:
     return Chart(
         name="skips",
         title=_("Reasons to skip"),
-        kind=Kind.BAR,
+        kind=ChartKind.BAR,
         places=[str(label) for label, _number in reasons],
         series=[Series(_("Skips"), [number for _label, number in reasons])],
         place_label=_("Reason"),
@@ -129,7 +129,7 @@ def _distribution(attributes: Sequence[Attribute], figures: Figures) -> Chart:
     return Chart(
         name="levels",
         title=_("Labels by level"),
-        kind=Kind.STACKED,
+        kind=ChartKind.STACKED,
         places=[one.shown_name for one in attributes],
         series=series,
         place_label=_("Attribute"),
@@ -150,7 +150,7 @@ def _means(attributes: Sequence[Attribute], figures: Figures) -> Chart:
     return Chart(
         name="means",
         title=_("Mean label"),
-        kind=Kind.POINTS,
+        kind=ChartKind.POINTS,
         places=[one.shown_name for one in attributes],
         series=series,
         place_label=_("Attribute"),
@@ -177,7 +177,7 @@ def _preferences(figures: Figures) -> Chart:
     return Chart(
         name="preferences",
         title=_("Preferences"),
-        kind=Kind.BAR,
+        kind=ChartKind.BAR,
         places=[names[strength] for strength in shown],
         series=[Series(_("Annotations"), [figures.preferences.get(strength, 0) for strength in shown])],
         place_label=_("Preference"),

@@ -12,7 +12,7 @@ from annotator.reading.pseudonyms import Naming
 from annotator.stages.consensus.rankings import Ranking
 from annotator.stages.importing.layouts.helpsteer import by_raters, texts_of
 from annotator.stages.pii.highlights import marks_of
-from annotator.stages.review.rating_sheets import Rater, Reviewed
+from annotator.stages.review.rating_sheets import Reviewed, SheetRater
 from annotator.templatetags.scales import level
 
 
@@ -76,7 +76,7 @@ def comparison_text(rating: Annotation | Adjudication | None, ratings: Reviewed)
     )
 
 
-def written_answers(rater: Rater, ratings: Reviewed) -> list[dict[str, str]]:
+def written_answers(rater: SheetRater, ratings: Reviewed) -> list[dict[str, str]]:
     """Returns what a rater wrote about each response, with a title: feedback, a better version, and what it changes."""
     own = [
         {"title": title % {"letter": sheet.letter}, "text": text}

@@ -23,7 +23,7 @@ from annotator.pages.rating.segment_cells import (
     score_in,
     value_of,
 )
-from annotator.stages.review.rating_sheets import Rater, Reviewed, Sheet
+from annotator.stages.review.rating_sheets import Reviewed, Sheet, SheetRater
 from annotator.stages.segmenting import Range, carried, finest_common_cut, ranges
 
 OTHER_CUT = -1
@@ -314,7 +314,7 @@ def _scores(
 
 
 def _remarks(
-    segment: Range, response: Response, rated: Sequence[tuple[Rater, Rating | None]]
+    segment: Range, response: Response, rated: Sequence[tuple[SheetRater, Rating | None]]
 ) -> list[tuple[int, str, str]]:
     return [
         (rater.number, "" if (start, end) == segment else response.text[start:end], text)

@@ -44,7 +44,7 @@ _BY = {
 
 
 @dataclass(frozen=True)
-class Answer:
+class ListedResponse:
     """A response of a listed task: its label's level on the deciding attribute, its model and the champion's reward."""
 
     letter: str
@@ -58,17 +58,17 @@ class Listed:
     """A task with what a list says about it."""
 
     task: Any
-    answers: Sequence[Answer]
+    answers: Sequence[ListedResponse]
     preference: int | None
     dropped: bool
 
     def models(self) -> list[str]:
         return list(dict.fromkeys(answer.model for answer in self.answers if answer.model))
 
-    def scored(self) -> list[Answer]:
+    def scored(self) -> list[ListedResponse]:
         return [answer for answer in self.answers if answer.score is not None]
 
-    def rewarded(self) -> list[Answer]:
+    def rewarded(self) -> list[ListedResponse]:
         return [answer for answer in self.answers if answer.reward is not None]
 
 
@@ -131,17 +131,17 @@ def listed(ids: Sequence[int], project: Project, *, rewards: bool) -> list[Liste
     ]
 
 
-def _answers(ids: Sequence[int], project: Project, *, rewards: bool) -> Mapping[int, list[Answer]]:
+def _answers(ids: Sequence[int], project: Project, *, rewards: bool) -> Mapping[int, list[ListedResponse]]:
     in_force = Label.objects.in_force().filter(response__task__in=ids)
     scores = dict(in_force.values_list("response", "means"))
     given = champion_scores().rewards_of(project, list(ids)) if rewards else {}
-    by_task: dict[int, list[Answer]] = defaultdict(list)
+    by_task: dict[int, list[ListedResponse]] = defaultdict(list)
     responses = Response.objects.filter(task__in=ids).order_by("task", "position")
     for pk, task, model in responses.values_list("pk", "task", "model"):
         place = len(by_task[task])
         letter = ascii_uppercase[place] if place < len(ascii_uppercase) else str(place + 1)
         score = scores.get(pk, {}).get(project.spread_attribute)
-        by_task[task].append(Answer(letter, model, score, given.get(pk)))
+        by_task[task].append(ListedResponse(letter, model, score, given.get(pk)))
     return by_task
 
 

@@ -7,7 +7,7 @@ from annotator.stages.assignment.claims import Claim, claim, next_task, one_clai
 from annotator.stages.assignment.counters import differences, recount, recount_all_wanted, recount_later, recount_wanted
 from annotator.stages.assignment.entitlement import ENTITLEMENT, REASONS, Entitlement, require_holding_or_at_work
 from annotator.stages.assignment.leases import (
-    TooManyReleases,
+    TooManyGivenBack,
     expire_all,
     free_slot,
     give_back,

@@ -18,7 +18,7 @@ RECLAIM_AT_ONCE = 20
 """Leases that one statement reclaims: the claim that runs it answers a person who waits."""
 
 
-class TooManyReleases(Refusal):
+class TooManyGivenBack(Refusal):
     """The annotator has given back too many tasks within an hour."""
 
     status = 429
@@ -54,7 +54,7 @@ def give_back(assignment_id: int, *, now: datetime) -> Assignment:
     assignment = locked(assignment_id)
     if passed_lately(assignment, state=Assignment.State.RELEASED, now=now) >= settings.RELEASES_AN_HOUR:
         text = _("You have given back %(number)s tasks in the last hour. Rate this one or skip it.")
-        raise TooManyReleases(text % {"number": settings.RELEASES_AN_HOUR})
+        raise TooManyGivenBack(text % {"number": settings.RELEASES_AN_HOUR})
     return release(assignment_id)
 
 

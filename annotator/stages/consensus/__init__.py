@@ -4,7 +4,7 @@
 from annotator.stages.consensus.previews import Effect, ProtocolPreview, protocol_preview
 from annotator.stages.consensus.rules import (
     TOO_FAR_APART,
-    Outcome,
+    ConsensusOutcome,
     Rated,
     Rules,
     agreed_preference,

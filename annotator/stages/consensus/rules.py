@@ -64,7 +64,7 @@ class Rated:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ConsensusOutcome:
     """The result of applying the rules to a task. `means` and `labels` are by response or segment, then by attribute.
 
     An aspect without a mean does not apply to the segment; `aspects` are those by which all kept annotations rated.
@@ -235,7 +235,7 @@ def agreed_preference(strengths: Sequence[int], rules: Rules) -> int | None:
     return (half_up(mean) if mean >= 0 else -half_up(-mean)) or None
 
 
-def outcome(rated: Sequence[Rated], rules: Rules) -> Outcome:
+def outcome(rated: Sequence[Rated], rules: Rules) -> ConsensusOutcome:
     """Derives the labels of a task from all its annotations, which are in the order of submission."""
     # Imported preferences come without ratings. They differ from nobody, so they would be kept before real ratings.
     scored = [rating for rating in rated if rating.ratings]
@@ -245,7 +245,7 @@ def outcome(rated: Sequence[Rated], rules: Rules) -> Outcome:
     width_of_all = spread(scored, rules.attribute, rules.share)
     decisive = width if rules.spread_scope == Project.SpreadScope.KEPT else width_of_all
     preference, pairs = _agreed_comparisons(rated, rules)
-    return Outcome(
+    return ConsensusOutcome(
         kept=tuple(rating.annotation for rating in kept),
         means=means,
         labels={
@@ -262,13 +262,13 @@ def outcome(rated: Sequence[Rated], rules: Rules) -> Outcome:
     )
 
 
-def preference_alone(rated: Sequence[Rated], rules: Rules) -> Outcome:
+def preference_alone(rated: Sequence[Rated], rules: Rules) -> ConsensusOutcome:
     """Derives only what compares the responses of a task that has imported preferences or rankings.
 
     Such a task does not have all of its ratings yet.
     """
     preference, pairs = _agreed_comparisons(rated, rules)
-    return Outcome((), {}, {}, None, None, preference, "", pairs)
+    return ConsensusOutcome((), {}, {}, None, None, preference, "", pairs)
 
 
 def _agreed_comparisons(rated: Sequence[Rated], rules: Rules) -> tuple[int | None, tuple[Pair, ...]]:

@@ -15,7 +15,7 @@ from annotator.infrastructure.db.statements import Statement
 from annotator.models import Consensus, Label, Project, Response, Task
 from annotator.stages import segmenting
 from annotator.stages.consensus.rules import (
-    Outcome,
+    ConsensusOutcome,
     Rated,
     Rules,
     differ_on_safety,
@@ -56,7 +56,7 @@ class TaskRatings:
         """How many annotators the task needs; one that a reviewer has settled needs no more than it has."""
         return max(self.done, 0 if adjudicated else wanted(self.rated, self.done, rules))
 
-    def outcome(self, rules: Rules, *, complete: bool) -> Outcome | None:
+    def outcome(self, rules: Rules, *, complete: bool) -> ConsensusOutcome | None:
         """The consensus as of now, or None where there is none yet.
 
         An open task gets no label from those who happened to be first. Preferences that were imported are settled:
@@ -78,7 +78,9 @@ def settle(tasks: Sequence[Task], *, project: Project, now: datetime) -> None:
     _write_labels(outcomes, standing_of, project=project, now=now)
 
 
-def computed(tasks: Sequence[Task], *, rules: Rules) -> tuple[Mapping[int, TaskRatings], Mapping[Task, Outcome]]:
+def computed(
+    tasks: Sequence[Task], *, rules: Rules
+) -> tuple[Mapping[int, TaskRatings], Mapping[Task, ConsensusOutcome]]:
     """Computes counters and states into the instances, which it does not save. Returns their ratings and outcomes."""
     standing_of = ratings_by_task([task.pk for task in tasks])
     outcomes = {}
@@ -103,7 +105,7 @@ def _count(task: Task, standing: TaskRatings, rules: Rules) -> None:
         task.state = Task.State.COMPLETE if standing.done >= task.slots_wanted else Task.State.OPEN
 
 
-def _ask_for_review(task: Task, standing: TaskRatings, result: Outcome | None, rules: Rules) -> None:
+def _ask_for_review(task: Task, standing: TaskRatings, result: ConsensusOutcome | None, rules: Rules) -> None:
     rated = [rating for rating in standing.rated if rating.ratings]
     task.review_spread = spread(rated, rules.attribute, rules.share) or 0
     task.review_reason = ""
@@ -273,7 +275,11 @@ WHERE (l.means, l.aspects, l.segment_means, l.cut, l.rubric_version)
 
 
 def _write_labels(
-    outcomes: Mapping[Task, Outcome], standing_of: Mapping[int, TaskRatings], *, project: Project, now: datetime
+    outcomes: Mapping[Task, ConsensusOutcome],
+    standing_of: Mapping[int, TaskRatings],
+    *,
+    project: Project,
+    now: datetime,
 ) -> None:
     if not outcomes:
         return
@@ -292,7 +298,7 @@ def _write_labels(
         agreed.exclude(response__in=[label["response"] for label in labels]).delete()
 
 
-def label_rows(outcome: Outcome, cuts: Mapping[int, Cut]) -> Iterator[dict[str, Any]]:
+def label_rows(outcome: ConsensusOutcome, cuts: Mapping[int, Cut]) -> Iterator[dict[str, Any]]:
     """Yields the label of each response, with those of its segments in their order."""
     segments: dict[int, list[int]] = defaultdict(list)
     for key in outcome.means:
@@ -310,7 +316,7 @@ def label_rows(outcome: Outcome, cuts: Mapping[int, Cut]) -> Iterator[dict[str, 
         yield row
 
 
-def agreed_values(outcome: Outcome) -> dict[int, LabelValues]:
+def agreed_values(outcome: ConsensusOutcome) -> dict[int, LabelValues]:
     """Returns what the outcome's labels would say of each response: their means, and those of the segments."""
     return {row["response"]: (row["means"], row.get("segment_means")) for row in label_rows(outcome, {})}
 
@@ -320,7 +326,7 @@ def put_in_force(tasks: Sequence[int], *, now: datetime) -> None:
     Label.objects.filter(response__task__in=tasks).update(made_at=now)
 
 
-def _consensus_row(task: Task, outcome: Outcome, standing: TaskRatings) -> dict[str, Any]:
+def _consensus_row(task: Task, outcome: ConsensusOutcome, standing: TaskRatings) -> dict[str, Any]:
     return {
         "task": task.pk,
         "kept": outcome.kept,

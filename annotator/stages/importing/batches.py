@@ -19,7 +19,7 @@ from annotator.stages.importing.layouts import read_tasks
 from annotator.stages.importing.layouts.ratings import person_of
 from annotator.stages.importing.mappings import ColumnMapping
 from annotator.stages.importing.results import ImportResult, Journal
-from annotator.stages.importing.rows import HOPELESS, Rejected, Rules, TaskRow
+from annotator.stages.importing.rows import HOPELESS, ImportRules, Rejected, TaskRow
 from annotator.stages.importing.sources import read_rows
 from annotator.stages.importing.storing import store, subject_of
 from annotator.stages.pii import scans
@@ -119,7 +119,7 @@ def write_batches(
     journal: Journal = Journal(),  # noqa: B008  it has no state
 ) -> None:
     """Writes the batches under `import_row`; without one, as in a dry run, it rolls each batch back."""
-    tasks = read_tasks(read_rows(incoming), Rules.of(project, person), mapping)
+    tasks = read_tasks(read_rows(incoming), ImportRules.of(project, person), mapping)
     # Python reads the next batch while PostgreSQL writes this one.
     with closing(read_ahead(_batches(tasks, done=journal.rows_done))) as batches:
         for batch in batches:

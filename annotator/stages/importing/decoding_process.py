@@ -30,7 +30,7 @@ MOST_UNPACKED = 256 << 20
 """Bytes of all parts together. The cells of more would not fit into the memory; what holds no cells only takes time."""
 
 
-class Refused(Exception):
+class RefusedFile(Exception):
     """The file is not decoded; the message says why."""
 
 
@@ -52,12 +52,12 @@ class Limits:
 
     def check_columns(self, count: int, *, of: str = "it") -> None:
         if count > self.columns:
-            raise Refused(f"{of} has {count:,} columns, and at most {self.columns} are read")
+            raise RefusedFile(f"{of} has {count:,} columns, and at most {self.columns} are read")
 
     def check_rows(self, count: int, *, of: str = "it", more: str = "") -> None:
         if count > self.rows:
             size = f"{of} has {count:,} rows{more}, and an import takes {self.rows:,}"
-            raise Refused(f"{size}: split it, or ask the operator to raise IMPORT_MAX_ROWS")
+            raise RefusedFile(f"{size}: split it, or ask the operator to raise IMPORT_MAX_ROWS")
 
     def line(self, values: Any) -> bytes:
         """Returns the row as JSON. Raises TypeError, ValueError or RecursionError if JSON cannot hold it."""
@@ -85,7 +85,7 @@ def columnar_lines(file: Any, magic: bytes, limits: Limits) -> Iterator[bytes]:
     except MemoryError:  # the library has one that is an ArrowException as well
         raise
     except pyarrow.ArrowException as broken:
-        raise Refused(str(broken)) from broken
+        raise RefusedFile(str(broken)) from broken
 
 
 def parquet_batches(file: Any, limits: Limits) -> Iterator[Any]:
@@ -106,7 +106,7 @@ def check_footer(file: Any) -> None:
     tail = file.read(FOOTER_END.size)
     file.seek(0)
     if len(tail) == FOOTER_END.size and FOOTER_END.unpack(tail)[0] > LONGEST_FOOTER:
-        raise Refused(f"its footer is longer than {LONGEST_FOOTER:,} bytes")
+        raise RefusedFile(f"its footer is longer than {LONGEST_FOOTER:,} bytes")
 
 
 def arrow_batches(file: Any, limits: Limits) -> Iterator[Any]:
@@ -163,13 +163,13 @@ def sheet_lines(file: Any, limits: Limits) -> Iterator[bytes]:
         workbook = python_calamine.CalamineWorkbook.from_filelike(file)
     except (python_calamine.CalamineError, zipfile.BadZipFile) as broken:
         error = f"it is a zip archive but no Excel workbook ({broken}): send the files in it one by one"
-        raise Refused(error) from broken
+        raise RefusedFile(error) from broken
     if not workbook.sheet_names:
-        raise Refused("the workbook has no sheet")
+        raise RefusedFile("the workbook has no sheet")
     try:
         yield from lines_of(workbook.get_sheet_by_index(0), limits)
     except (python_calamine.CalamineError, ValueError) as broken:
-        raise Refused(str(broken)) from broken
+        raise RefusedFile(str(broken)) from broken
 
 
 def check_unpacked(file: Any) -> None:
@@ -177,7 +177,7 @@ def check_unpacked(file: Any) -> None:
     size = sum(part.file_size for part in zipfile.ZipFile(file).infolist())
     file.seek(0)
     if size > MOST_UNPACKED:
-        raise Refused(f"it unpacks to {size:,} bytes, and {MOST_UNPACKED:,} are read: save it as CSV or JSON lines")
+        raise RefusedFile(f"it unpacks to {size:,} bytes, and {MOST_UNPACKED:,} are read: save it as CSV or JSON lines")
 
 
 def lines_of(sheet: Any, limits: Limits) -> Iterator[bytes]:
@@ -197,7 +197,7 @@ def named(row: Sequence[Any]) -> list[str]:
     names = [str(cell).strip() for cell in row]
     given = [name for name in names if name]
     if len(given) < 2 or len(set(given)) != len(given):
-        raise Refused("the first row of its first sheet must name two or more columns, each differently")
+        raise RefusedFile("the first row of its first sheet must name two or more columns, each differently")
     return names
 
 
@@ -221,7 +221,7 @@ def main() -> None:
         sys.exit(f"decoding it takes more than {limits.memory:,} bytes of memory: save it as CSV or JSON lines")
     except BrokenPipeError:
         os._exit(1)  # the reader has stopped; a normal exit would try to flush into the broken pipe
-    except (Refused, OSError) as broken:
+    except (RefusedFile, OSError) as broken:
         sys.exit(" ".join(str(broken).split()))
 
 

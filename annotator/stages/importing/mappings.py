@@ -17,7 +17,7 @@ from annotator.infrastructure.limits import MOST_RESPONSES
 from annotator.infrastructure.refusals import Refusal
 from annotator.stages.importing.decoders import MOST_COLUMNS
 from annotator.stages.importing.field_checks import BadRow, shown, storable_text, whole_of_cell
-from annotator.stages.importing.rows import Rules
+from annotator.stages.importing.rows import ImportRules
 
 LONGEST_COLUMN = 200
 KEPT, IGNORED = "metadata", "ignored"
@@ -101,7 +101,7 @@ class ColumnMapping:
         scores = [name for response in self.responses for name in response.scores.values()]
         return list(dict.fromkeys([*(vote.column for vote in self.votes), *scores]))
 
-    def added_to(self, rules: Rules) -> Rules:
+    def added_to(self, rules: ImportRules) -> ImportRules:
         """Returns the project's rules with what the mapping says of ratings."""
         person = self.rated_by or rules.person
         return replace(rules, questions=self.questions, fitting_only=self.fitting_only, person=person)

@@ -235,7 +235,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Rules:
+class ImportRules:
     """What the project says of ratings: the number of levels by attribute, and whether a preference may be 0.
 
     `aspects` are the attributes of segments, and `deciding_aspect` that which a verdict on a segment is about.
@@ -253,7 +253,7 @@ class Rules:
     fitting_only: bool = False
 
     @classmethod
-    def of(cls, project: Project, person: str = "") -> "Rules":
+    def of(cls, project: Project, person: str = "") -> "ImportRules":
         aspects = {aspect.key: len(aspect.levels) for aspect in project.aspects()}
         deciding = project.spread_attribute if project.spread_attribute in aspects else next(iter(aspects), "")
         return cls(project.scales(), project.allow_ties, aspects, deciding, person)

@@ -21,7 +21,7 @@ from annotator.stages.importing.layouts import read_tasks
 from annotator.stages.importing.layouts.tools import unnumbered
 from annotator.stages.importing.mapped_rows import columns_of
 from annotator.stages.importing.mappings import ColumnMapping
-from annotator.stages.importing.rows import LEFT_OUT, RawRow, Rejected, Rules, TaskRow
+from annotator.stages.importing.rows import LEFT_OUT, ImportRules, RawRow, Rejected, TaskRow
 from annotator.stages.importing.sources import GZIP, read_decoded_file, read_rows
 
 _UNREAD = {"label_studio": ("results",), "argilla": ("responses",)}
@@ -57,7 +57,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Preview:
+class ImportPreview:
     """What the sample's rows become: tasks, at most MOST_TASKS, and rows that would be refused.
 
     `layout` is that of the first task, or that by which the first refused row was recognised.
@@ -83,11 +83,11 @@ class Preview:
         return found
 
 
-def preview(project: Project, sample: Sample, mapping: ColumnMapping | None, *, person: str = "") -> Preview:
+def preview(project: Project, sample: Sample, mapping: ColumnMapping | None, *, person: str = "") -> ImportPreview:
     """Reads the sample of a file, which may be one `person`'s, as an import would. Raises MissingColumn."""
     tasks: list[TaskRow] = []
     refused: list[Rejected] = []
-    for row in read_tasks(iter(sample.rows), Rules.of(project, person), mapping):
+    for row in read_tasks(iter(sample.rows), ImportRules.of(project, person), mapping):
         if isinstance(row, Rejected):
             refused.append(row)
         else:
@@ -97,7 +97,7 @@ def preview(project: Project, sample: Sample, mapping: ColumnMapping | None, *, 
             refused += [Rejected(row.line, LEFT_OUT + why, of_rating=True) for why in row.left_out]
         if len(tasks) == MOST_TASKS:
             break
-    return Preview(tasks, refused)
+    return ImportPreview(tasks, refused)
 
 
 def _short(text: str) -> str:

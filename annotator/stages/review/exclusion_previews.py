@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 
 from annotator.infrastructure.db.statements import Statement
 from annotator.models import Annotation, Assignment, Consensus, Label, Project, Tally, Task, User
-from annotator.stages.consensus import Outcome, Rules
+from annotator.stages.consensus import ConsensusOutcome, Rules
 from annotator.stages.consensus.settlement import LabelValues, TaskRatings, agreed_values, ratings_by_task
 from annotator.stages.review.exclusions import counting, to_return
 
@@ -121,7 +121,7 @@ class _Labels:
         agreed = self.means.get((task, Label.Source.CONSENSUS), {})
         return self._with_reviewers(task, None if task in self.dropped else agreed)
 
-    def after(self, task: int, result: Outcome | None) -> Means:
+    def after(self, task: int, result: ConsensusOutcome | None) -> Means:
         """What would be in force if this were the outcome."""
         if result is None:
             return self._with_reviewers(task, {})

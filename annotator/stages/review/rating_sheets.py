@@ -29,7 +29,7 @@ from annotator.stages.review.verdicts import latest_verdicts
 
 
 @dataclass(frozen=True)
-class Rater:
+class SheetRater:
     """One submission under a number, which is the same each time the task is shown.
 
     `unlikely` holds the scores that a model did not expect, as long as the annotation waits for a reviewer for them.
@@ -62,7 +62,7 @@ class AttributeRow:
     """
 
     attribute: Attribute
-    cells: Sequence[tuple[Rater, int | None, str]]
+    cells: Sequence[tuple[SheetRater, int | None, str]]
     spread: int | None
     mean: float | None
     settled: int | None
@@ -105,7 +105,7 @@ class Reviewed:
     """A task with everything that a reviewer may know about it."""
 
     task: Task
-    raters: Sequence[Rater]
+    raters: Sequence[SheetRater]
     sheets: Sequence[Sheet]
     consensus: Consensus | None
     adjudication: Adjudication | None
@@ -138,7 +138,7 @@ def reviewed(task: Task, project: Project, *, by: User) -> Reviewed:
     return Reviewed(task, raters, sheets, consensus, adjudication, set_aside(task))
 
 
-def _raters(task: Task, *, kept: set[int]) -> list[Rater]:
+def _raters(task: Task, *, kept: set[int]) -> list[SheetRater]:
     """Returns the raters in the order of a hash: that of their ids or times would reveal who they are."""
     annotations = Annotation.objects.current().filter(assignment__task=task)
     shuffled = sorted(
@@ -149,7 +149,7 @@ def _raters(task: Task, *, kept: set[int]) -> list[Rater]:
     noted = UnlikelyAnnotation.objects.in_force().filter(task=task)
     unlikely = dict(noted.values_list("annotation", "evidence"))
     return [
-        Rater(
+        SheetRater(
             number,
             annotation,
             {rating.response_id: rating for rating in annotation.ratings.all()},
@@ -162,7 +162,7 @@ def _raters(task: Task, *, kept: set[int]) -> list[Rater]:
 
 
 def _sheet(
-    letter: str, response: Response, raters: Sequence[Rater], project: Project, settled: Mapping[str, int]
+    letter: str, response: Response, raters: Sequence[SheetRater], project: Project, settled: Mapping[str, int]
 ) -> Sheet:
     ratings = [rater.ratings.get(response.pk) for rater in raters]
     rows = [
@@ -175,7 +175,7 @@ def _sheet(
 
 def _row(
     attribute: Attribute,
-    raters: Sequence[Rater],
+    raters: Sequence[SheetRater],
     ratings: Sequence[Rating | None],
     project: Project,
     settled: int | None,

@@ -31,7 +31,7 @@ _CLOSED_BY = {"$$": "$$", "\\[": "\\]"}
 _AFTER_FORMULA = " \t.,;"
 
 
-class Kind(Enum):
+class BlockKind(Enum):
     """What a block is. A heading stays with the block that follows it, and a solid block is never cut."""
 
     PROSE = "prose"
@@ -47,7 +47,7 @@ class Block:
     `indent`, how many characters of white space its first line begins with.
     """
 
-    kind: Kind
+    kind: BlockKind
     start: int
     content: int
     end: int = 0
@@ -73,7 +73,7 @@ class _Line:
     def empty(self) -> bool:
         return not self.unquoted.strip()
 
-    def block(self, kind: Kind, *, apart: bool) -> Block:
+    def block(self, kind: BlockKind, *, apart: bool) -> Block:
         content = self.start + len(self.quote) + len(self.marker)
         indent = len(self.unquoted) - len(self.unquoted.lstrip())
         return Block(kind, self.start, content, apart=apart, listed=bool(self.marker), indent=indent)
@@ -83,7 +83,7 @@ def blocks(text: str) -> list[Block]:
     """Returns the blocks of a text. They partition it, and white space at its beginning belongs to the first."""
     begun = _Reader([_line(match) for match in _LINE.finditer(text)]).begun_blocks()
     if not begun:
-        return [Block(Kind.SOLID, 0, 0, len(text))] if text else []
+        return [Block(BlockKind.SOLID, 0, 0, len(text))] if text else []
     begun[0] = replace(begun[0], start=0)
     ends = [*(block.start for block in begun[1:]), len(text)]
     return [replace(block, end=end) for block, end in zip(begun, ends, strict=True)]
@@ -135,27 +135,27 @@ class _Reader:
         if self.apart and not line.marker and not _INDENTED.match(line.body):
             self.in_list = False
         if after := self._solid_end(at):
-            return self._begin(Kind.SOLID, line, after=after)
+            return self._begin(BlockKind.SOLID, line, after=after)
         if not line.marker and (_HEADING.match(line.body) or _BOLD_LINE.match(line.body)):
-            return self._begin(Kind.HEADING, line, after=at + 1)
+            return self._begin(BlockKind.HEADING, line, after=at + 1)
         if self._goes_on(line) and _UNDERLINE.match(line.body):
-            self.begun[-1] = replace(self.begun[-1], kind=Kind.HEADING)
+            self.begun[-1] = replace(self.begun[-1], kind=BlockKind.HEADING)
             return at + 1
         if _is_rule(line.unquoted):
             self.apart = True
             return at + 1
         if self._goes_on(line) and self._is_wrapped(at):
             return at + 1
-        return self._begin(Kind.PROSE, line, after=at + 1)
+        return self._begin(BlockKind.PROSE, line, after=at + 1)
 
-    def _begin(self, kind: Kind, line: _Line, *, after: int) -> int:
+    def _begin(self, kind: BlockKind, line: _Line, *, after: int) -> int:
         self.begun.append(line.block(kind, apart=self.apart))
         self.apart = False
         self.in_list = self.in_list or bool(line.marker)
         return after
 
     def _goes_on(self, line: _Line) -> bool:
-        return not self.apart and not line.marker and bool(self.begun) and self.begun[-1].kind is Kind.PROSE
+        return not self.apart and not line.marker and bool(self.begun) and self.begun[-1].kind is BlockKind.PROSE
 
     def _is_wrapped(self, at: int) -> bool:
         """Returns whether a line goes on with the sentence of the line above, as far as one can tell."""

@@ -14,7 +14,7 @@ from itertools import pairwise
 import sentencex
 
 from annotator.infrastructure.limits import LONGEST_CUT_TEXT, MOST_SEGMENTS
-from annotator.stages.segmenting.blocks import Block, Kind, blocks
+from annotator.stages.segmenting.blocks import Block, BlockKind, blocks
 from annotator.stages.segmenting.ranges import Range, from_starts, grouped, whole
 
 
@@ -47,8 +47,8 @@ def _sentence_starts(text: str, read: Sequence[Block], *, language: str) -> Iter
     for block in read:
         if not heading:
             yield block.start
-        heading = block.kind is Kind.HEADING
-        if block.kind is Kind.PROSE:
+        heading = block.kind is BlockKind.HEADING
+        if block.kind is BlockKind.PROSE:
             prose = text[block.content : block.end]
             yield from (block.content + start for start in sentence_starts(prose, language=language))
 
@@ -200,7 +200,7 @@ def _numbered_blocks(text: str, blocks: Sequence[Block]) -> list[int]:
     begun = []
     for number in chain:
         at = number.block
-        while at > 0 and blocks[at - 1].kind is Kind.HEADING:  # a heading belongs to the step below it
+        while at > 0 and blocks[at - 1].kind is BlockKind.HEADING:  # a heading belongs to the step below it
             at -= 1
         begun.append(at)
     return begun
@@ -230,4 +230,4 @@ def _conclusion(blocks: Sequence[Block], numbered: Sequence[int]) -> list[int]:
 
 
 def _begins_step(blocks: Sequence[Block], at: int) -> bool:
-    return blocks[at].kind is not Kind.SOLID and (at == 0 or blocks[at - 1].kind is not Kind.HEADING)
+    return blocks[at].kind is not BlockKind.SOLID and (at == 0 or blocks[at - 1].kind is not BlockKind.HEADING)

@@ -21,7 +21,7 @@ class NoRows(Refused):
 
 
 @dataclass(frozen=True)
-class Segment:
+class ScoredSpan:
     """The characters start..end of a response, with a score from 0 to levels - 1 for each aspect."""
 
     start: int
@@ -30,11 +30,11 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedPair:
     """A response with what people said of it: segments that cover the whole text, or levels of attributes."""
 
     text: str
-    segments: tuple[Segment, ...] = ()
+    segments: tuple[ScoredSpan, ...] = ()
     attributes: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -47,8 +47,8 @@ class Row:
 
     place: str
     conversation: tuple[Turn, ...]
-    chosen: Judged
-    rejected: Judged | None
+    chosen: JudgedPair
+    rejected: JudgedPair | None
 
     @property
     def prompt(self) -> str:
@@ -134,7 +134,7 @@ def _turns(raw: Mapping[str, Any]) -> Iterator[Turn]:
         raise ValueError("conversation ends with an assistant's turn: end it with the turn that the responses answer")
 
 
-def _judged(raw: Mapping[str, Any], side: str, config: AlignConfig) -> Judged:
+def _judged(raw: Mapping[str, Any], side: str, config: AlignConfig) -> JudgedPair:
     text = _text(raw, side)
     if not text.strip():
         raise ValueError(f"{side} is empty: a response needs some text")
@@ -142,10 +142,10 @@ def _judged(raw: Mapping[str, Any], side: str, config: AlignConfig) -> Judged:
     name = "attributes" if side == "chosen" else "rejected_attributes"
     # A rejected response is trained on only where its own levels are known.
     has_levels = config.method == STEERLM and (side == "chosen" or name in raw)
-    return Judged(text, segments, _levels(raw, name, config) if has_levels else {})
+    return JudgedPair(text, segments, _levels(raw, name, config) if has_levels else {})
 
 
-def _segments(raw: Mapping[str, Any], side: str, text: str, config: AlignConfig) -> Iterator[Segment]:
+def _segments(raw: Mapping[str, Any], side: str, text: str, config: AlignConfig) -> Iterator[ScoredSpan]:
     """Yields the segments; blank characters between two of them go to the one before."""
     name = f"{side}_segments"
     rows = _field(raw, name)
@@ -158,7 +158,7 @@ def _segments(raw: Mapping[str, Any], side: str, text: str, config: AlignConfig)
         if after < end:
             raise ValueError(f"{name}[{number + 1}] begins at {after}, before the end {end} of the segment before it")
         _require_blank(text, end, after, name)
-        yield Segment(start if number else 0, after, _scores(row, f"{name}[{number}]", config))
+        yield ScoredSpan(start if number else 0, after, _scores(row, f"{name}[{number}]", config))
     _require_blank(text, 0, bounds[0][0], name)
 
 

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
 from rewards.learning.aligning.config import INVERTED
-from rewards.learning.aligning.rows import Segment
+from rewards.learning.aligning.rows import ScoredSpan
 from rewards.learning.encoding import Located
 from rewards.learning.refusals import Refused
 
@@ -20,7 +20,7 @@ class RewrittenResponse(Refused):
     """The chat template changes the response's text, so its segments cannot be found in what the policy reads."""
 
 
-def owners(located: Located, response: str, segments: Sequence[Segment]) -> list[int]:
+def owners(located: Located, response: str, segments: Sequence[ScoredSpan]) -> list[int]:
     """[response tokens]: the number of the segment that each token belongs to.
 
     A token across a boundary belongs to the segment of which it holds more characters, of equal ones to the first.
@@ -63,7 +63,7 @@ def normalised(weights: Mapping[str, float], aspects: Sequence[str]) -> dict[str
     return {name: weight / total for name, weight in given.items()}
 
 
-def rewards_of(segments: Sequence[Segment], weights: Mapping[str, float]) -> list[float]:
+def rewards_of(segments: Sequence[ScoredSpan], weights: Mapping[str, float]) -> list[float]:
     """[segments]: r_k = W . r~_k, the weighted mean of the scores. 2D-DPO (arXiv 2410.19720)."""
     return [sum(weight * segment.scores[name] for name, weight in weights.items()) for segment in segments]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from rewards.learning.aligning.config import BY_SEGMENT, IMITATING, STEERLM, AlignConfig
-from rewards.learning.aligning.rows import Judged, Row, aspects_of, attributes_of
+from rewards.learning.aligning.rows import JudgedPair, Row, aspects_of, attributes_of
 from rewards.learning.aligning.segments import RewrittenResponse, columns, loss_weight, normalised, owners, rewards_of
 from rewards.learning.aligning.steering import conditioned
 from rewards.learning.alike import Alike, counted, length_apart
@@ -120,12 +120,12 @@ class _Encoder:
     attributes: tuple[str, ...]
     integers: dict[int, int] = field(default_factory=dict)
 
-    def prompt(self, row: Row, judged: Judged) -> tuple[Turn, ...]:
+    def prompt(self, row: Row, judged: JudgedPair) -> tuple[Turn, ...]:
         """Returns the conversation, and what the levels of the response are, in the same order in every row."""
         levels = judged.attributes
         return conditioned(row.conversation, {name: levels[name] for name in self.attributes if levels})
 
-    def side(self, prompt: tuple[Turn, ...], judged: Judged, *, chosen: bool) -> Side:
+    def side(self, prompt: tuple[Turn, ...], judged: JudgedPair, *, chosen: bool) -> Side:
         located = self.frame.locate(Item("", prompt, judged.text))
         # One object for each token of the vocabulary: Python's integers take four times as much as what points to them.
         ids = tuple(self.integers.setdefault(token, token) for token in located.encoded.ids)

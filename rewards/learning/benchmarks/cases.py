@@ -33,7 +33,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedCase:
     """A case with the rewards of its right answers, good [answers], and of its wrong ones, bad [answers]."""
 
     case: Case
@@ -57,39 +57,39 @@ class Benchmark:
     columns: str
     matches: Callable[[Row], bool]
     case: Callable[[Row], Case]
-    result: Callable[[Judged], float]
-    measure: Callable[[Sequence[Judged]], Measures]
+    result: Callable[[JudgedCase], float]
+    measure: Callable[[Sequence[JudgedCase]], Measures]
 
 
-def judged(cases: Sequence[Case], rewards: Sequence[float]) -> list[Judged]:
+def judged(cases: Sequence[Case], rewards: Sequence[float]) -> list[JudgedCase]:
     """Returns the cases with their rewards, which are given in the order of the cases' items."""
     judged_cases, start = [], 0
     for case in cases:
         middle, end = start + len(case.good), start + len(case.good) + len(case.bad)
-        judged_cases.append(Judged(case, np.asarray(rewards[start:middle]), np.asarray(rewards[middle:end])))
+        judged_cases.append(JudgedCase(case, np.asarray(rewards[start:middle]), np.asarray(rewards[middle:end])))
         start = end
     return judged_cases
 
 
-def by_length(cases: Sequence[Case]) -> list[Judged]:
+def by_length(cases: Sequence[Case]) -> list[JudgedCase]:
     """Returns the cases as a judge would see them who rewards an answer by its length in characters."""
     return judged(cases, [float(len(item.response)) for case in cases for item in case.items])
 
 
-def groups_of(rows: Sequence[Judged]) -> dict[str, list[Judged]]:
+def groups_of(rows: Sequence[JudgedCase]) -> dict[str, list[JudgedCase]]:
     """Returns the rows by the part that they count for."""
-    by_part: dict[str, list[Judged]] = {}
+    by_part: dict[str, list[JudgedCase]] = {}
     for row in rows:
         by_part.setdefault(row.case.group, []).append(row)
     return by_part
 
 
-def results_of(rows: Sequence[Judged], result: Callable[[Judged], float]) -> Floats:
+def results_of(rows: Sequence[JudgedCase], result: Callable[[JudgedCase], float]) -> Floats:
     """[rows]: the result of every row."""
     return np.array([result(row) for row in rows], dtype=np.float64)
 
 
-def accuracy(rows: Sequence[Judged], result: Callable[[Judged], float]) -> Measures:
+def accuracy(rows: Sequence[JudgedCase], result: Callable[[JudgedCase], float]) -> Measures:
     """Returns the mean result over all rows, never over means of parts, and the number of ties."""
     results = results_of(rows, result)
     return {
@@ -100,7 +100,7 @@ def accuracy(rows: Sequence[Judged], result: Callable[[Judged], float]) -> Measu
     }
 
 
-def over_all(rows: Sequence[Judged], result: Callable[[Judged], float]) -> Measures:
+def over_all(rows: Sequence[JudgedCase], result: Callable[[JudgedCase], float]) -> Measures:
     """Measures all rows of a file alike, whatever their part: accuracy, and how much length alone explains.
 
     `longer_wins` is the accuracy of a judge that prefers the longer answer, `length_correlation` Spearman's

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from rewards.learning.benchmarks.cases import (
     Benchmark,
     Case,
-    Judged,
+    JudgedCase,
     Measures,
     Row,
     accuracy,
@@ -40,12 +40,12 @@ def case(row: Row) -> Case:
     return Case(str(row.get("pair_id", "")), group, conversation(row["question"]), (good,), (bad,))
 
 
-def result(row: Judged) -> float:
+def result(row: JudgedCase) -> float:
     """Returns 1 for a right pair; a tie is wrong."""
     return float(row.good[0] > row.bad[0])
 
 
-def measure(rows: Sequence[Judged]) -> Measures:
+def measure(rows: Sequence[JudgedCase]) -> Measures:
     """Returns the accuracy of all pairs and of every category; overall only if no category is missing."""
     categories = {name: accuracy(group, result) for name, group in sorted(groups_of(rows).items())}
     every = over_all(rows, result)

@@ -9,7 +9,7 @@ from typing import Any
 from rewards.learning.benchmarks.cases import (
     Benchmark,
     Case,
-    Judged,
+    JudgedCase,
     Measures,
     Row,
     accuracy,
@@ -44,12 +44,12 @@ def turns(prompt: Any) -> tuple[Turn, ...]:
     return tuple(Turn(SPEAKERS[who], text.strip()) for who, text in spoken if text.strip()) or conversation(prompt)
 
 
-def result(row: Judged) -> float:
+def result(row: JudgedCase) -> float:
     """Returns 1 for a right pair; a tie is wrong."""
     return float(row.good[0] > row.bad[0])
 
 
-def measure(rows: Sequence[Judged]) -> Measures:
+def measure(rows: Sequence[JudgedCase]) -> Measures:
     """Returns the accuracy of all pairs and of every source."""
     sources = {name: accuracy(group, result) for name, group in sorted(groups_of(rows).items())}
     every = over_all(rows, result)

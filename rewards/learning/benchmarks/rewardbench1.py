@@ -13,7 +13,7 @@ import numpy as np
 from rewards.learning.benchmarks.cases import (
     Benchmark,
     Case,
-    Judged,
+    JudgedCase,
     Measures,
     Row,
     accuracy,
@@ -66,7 +66,7 @@ def case(row: Row) -> Case:
     return Case(name, group, conversation(row["prompt"]), (text(row["chosen"]),), (text(row["rejected"]),))
 
 
-def result(row: Judged) -> float:
+def result(row: JudgedCase) -> float:
     """Returns 1 for a right pair; a tie is wrong."""
     return float(row.good[0] > row.bad[0])
 
@@ -77,7 +77,7 @@ def section_score(section: str, subsets: Mapping[str, float]) -> float:
     return float(np.average([subsets[name] for name in names], weights=[WEIGHTS[name] for name in names]))
 
 
-def measure(rows: Sequence[Judged]) -> Measures:
+def measure(rows: Sequence[JudgedCase]) -> Measures:
     """Returns the accuracy of every subset in the rows, of complete sections, and overall if all sections are complete.
 
     An incomplete section has the reason instead of an accuracy.

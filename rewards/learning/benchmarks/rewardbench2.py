@@ -14,7 +14,7 @@ import numpy as np
 from rewards.learning.benchmarks.cases import (
     Benchmark,
     Case,
-    Judged,
+    JudgedCase,
     Measures,
     Row,
     accuracy,
@@ -71,7 +71,7 @@ def case(row: Row) -> Case:
     return Case(name, group, conversation(row["prompt"]), texts(row["chosen"]), texts(row["rejected"]))
 
 
-def result(row: Judged) -> float:
+def result(row: JudgedCase) -> float:
     """Returns 1/k where the right answer shares the highest reward with k - 1 others, else 0.
 
     In Ties it is 1 where every right answer has a higher reward than every wrong one.
@@ -106,7 +106,7 @@ def _margins(ref: Sequence[Rewards], tied: Sequence[Rewards]) -> Floats:
     return np.asarray(0.2 * (of_tied > spread) + 0.2 * (of_both > spread) + 0.01 * closeness, dtype=np.float64)
 
 
-def measure(rows: Sequence[Judged]) -> Measures:
+def measure(rows: Sequence[JudgedCase]) -> Measures:
     """Returns the accuracy of every domain in the rows, and overall if all are complete, else the reason why not."""
     groups = groups_of(rows)
     domains: dict[str, Measures] = {}
@@ -120,7 +120,7 @@ def measure(rows: Sequence[Judged]) -> Measures:
     return {"overall": _overall(groups, domains, drawn), "domains": domains, "all": over_all(rows, result)}
 
 
-def _ties(rows: Sequence[Judged]) -> tuple[Measures, Floats]:
+def _ties(rows: Sequence[JudgedCase]) -> tuple[Measures, Floats]:
     ref, tied = (
         {int(row.case.id.partition(":")[2]): Rewards(row.good, row.bad) for row in rows if row.case.id.startswith(kind)}
         for kind in ("ref:", "tied:")
@@ -145,7 +145,7 @@ def _domain(name: str) -> str:
 
 
 def _overall(
-    groups: Mapping[str, Sequence[Judged]], domains: Mapping[str, Measures], drawn: Mapping[str, Floats]
+    groups: Mapping[str, Sequence[JudgedCase]], domains: Mapping[str, Measures], drawn: Mapping[str, Floats]
 ) -> Measures:
     missing = [
         f"{name} has {len(groups.get(name, []))} of {rows} rows"

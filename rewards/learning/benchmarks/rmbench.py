@@ -13,7 +13,7 @@ import numpy as np
 from rewards.learning.benchmarks.cases import (
     Benchmark,
     Case,
-    Judged,
+    JudgedCase,
     Measures,
     Row,
     conversation,
@@ -51,12 +51,12 @@ def levels(good: Floats, bad: Floats) -> Floats:
     return np.array([np.tril(right, -1).sum() / pairs, np.trace(right) / STYLES, np.triu(right, 1).sum() / pairs])
 
 
-def result(row: Judged) -> float:
+def result(row: JudgedCase) -> float:
     """Returns the mean of the row's three shares."""
     return float(levels(row.good, row.bad).mean())
 
 
-def measure(rows: Sequence[Judged]) -> Measures:
+def measure(rows: Sequence[JudgedCase]) -> Measures:
     """Returns the accuracy of every domain in the rows, and overall if none is missing."""
     # By domain [rows, 3]: the shares of right comparisons by level.
     by_domain = {

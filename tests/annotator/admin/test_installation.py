@@ -8,7 +8,7 @@ from django.core import mail
 from django.test import Client
 
 from annotator.infrastructure.background import heartbeats, redis_client
-from annotator.infrastructure.background.fitness import Fault
+from annotator.infrastructure.background.fitness import UnfitReason
 from annotator.models import AuditEntry, ImportedRater, Project, User
 from tests.builders import make_user
 from tests.conftest import Cast
@@ -26,7 +26,7 @@ def root(client: Client, db: None) -> Client:
 def workers() -> Iterator[None]:
     redis_client.connection().delete(heartbeats.KEY)
     heartbeats.beat("light@here", ["light"])
-    heartbeats.beat("train@there", ["train"], Fault.GPU)
+    heartbeats.beat("train@there", ["train"], UnfitReason.GPU)
     yield
     redis_client.connection().delete(heartbeats.KEY)
 

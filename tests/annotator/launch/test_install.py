@@ -19,13 +19,13 @@ PIN = r"[a-z0-9][a-z0-9._-]*==[0-9][0-9a-z.]*(\+cpu)?( ;.*)? \\$"
 def test_a_port_in_use_is_refused_with_its_number() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])
-        with pytest.raises(install.Refused, match=f"Port {port} is in use"):
+        with pytest.raises(install.CannotInstall, match=f"Port {port} is in use"):
             install.check_port("127.0.0.1", port)
 
 
 @pytest.mark.parametrize("port", ["", "eighty", "0", "65536", "-1"])
 def test_a_port_that_is_none_is_refused(port: str) -> None:
-    with pytest.raises(install.Refused, match="write a number from 1 to 65535"):
+    with pytest.raises(install.CannotInstall, match="write a number from 1 to 65535"):
         install.check_port("127.0.0.1", port)
 
 
@@ -33,7 +33,7 @@ def test_a_second_run_is_told_the_first_ones_process(tmp_path: Path) -> None:
     first = install.held(tmp_path)
     with (
         first,
-        pytest.raises(install.Refused, match=f"already runs .* process {os.getpid()}"),
+        pytest.raises(install.CannotInstall, match=f"already runs .* process {os.getpid()}"),
         install.held(tmp_path),
     ):
         pass
@@ -46,7 +46,7 @@ def test_a_lock_of_a_dead_process_is_no_obstacle(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    with pytest.raises(install.Refused, match="The disk is full"):
+    with pytest.raises(install.CannotInstall, match="The disk is full"):
         install.check_space(tmp_path, 10**18)
 
 
@@ -180,7 +180,7 @@ def test_what_is_fetched_is_said_before_the_disk_is_checked(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(install, "SIZES", {"web": (90, 10**9)})
-    with pytest.raises(install.Refused, match="The disk is full"):
+    with pytest.raises(install.CannotInstall, match="The disk is full"):
         install.announce(["web"])
     assert "web: at most 90 MB to be fetched" in capsys.readouterr().out
 
@@ -252,7 +252,7 @@ def test_any_browser_will_do_where_the_fast_one_is_not_to_be_had(programs: Path)
 
 def test_no_browser_at_all_is_refused_with_apts_own_words(programs: Path) -> None:
     make_program(programs, "apt-get", "echo E: Unable to locate package; exit 100")
-    with pytest.raises(install.Refused, match=r"install the package chromium .* Unable to locate package"):
+    with pytest.raises(install.CannotInstall, match=r"install the package chromium .* Unable to locate package"):
         install.install_browser()
 
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from annotator.launch import run
-from annotator.launch.install import Refused
+from annotator.launch.install import CannotInstall
 from annotator.launch.supervisor import Command
 
 COMPOSE: dict[str, Any] = yaml.safe_load((run.ROOT / "docker-compose.yml").read_text())["services"]
@@ -147,7 +147,7 @@ def test_the_demo_is_left_out_where_asked(monkeypatch: pytest.MonkeyPatch, demo:
 
 def test_a_demo_that_is_neither_yes_nor_no_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEMO", "no thanks")
-    with pytest.raises(Refused, match="DEMO is 'no thanks': write 1 or 0"):
+    with pytest.raises(CannotInstall, match="DEMO is 'no thanks': write 1 or 0"):
         run.with_demo()
 
 

@@ -8,14 +8,14 @@ import pytest
 
 from annotator.infrastructure.spreadsheets import csv_lines
 from annotator.models import Project
-from rewards.evaluation.comparison import COLUMNS, Line, compare, groups_of, lines_of, rows_of
+from rewards.evaluation.comparison import COLUMNS, ComparisonLine, compare, groups_of, lines_of, rows_of
 from rewards.learning.metrics import attribute_measures
 from rewards.pages import pages
 from tests.annotator.models.test_constraints import make_model
 from tests.rewards.evaluated import HASH, benchmark_metrics, make_evaluation, snapshot_metrics
 
 
-def line(lines: list[Line], *path: str, measure: str) -> Line:
+def line(lines: list[ComparisonLine], *path: str, measure: str) -> ComparisonLine:
     return next(candidate for candidate in lines if (candidate.path, candidate.measure) == (path, measure))
 
 

@@ -8,7 +8,7 @@ import pytest
 from rewards.learning.baseline import Baseline, cross_fitted_scores, examples
 from rewards.learning.data import Floats, Response, Task
 from rewards.learning.encoding import Encoded
-from rewards.learning.finetune import Rows
+from rewards.learning.finetune import TuningRows
 from rewards.learning.objectives import Answers, as_pairs
 from rewards.learning.ridge import fit_ridge
 from rewards.learning.splits import Part
@@ -137,4 +137,4 @@ def part(pairs: list[list[int]], labels: Floats | None = None, *, tasks: int = 1
     made = [Task(str(n), f"p{n}", (), (response, response), None) for n in range(tasks)]
     unknown = np.full((2 * tasks, 1), np.nan)
     answers = Answers(unknown if labels is None else labels, unknown, as_pairs(pairs), np.ones(len(pairs)))
-    return Part(made, Rows([Encoded((1,), 0, 1, 0, 0)] * (2 * tasks), answers, []))
+    return Part(made, TuningRows([Encoded((1,), 0, 1, 0, 0)] * (2 * tasks), answers, []))

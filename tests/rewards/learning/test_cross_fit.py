@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from rewards.learning.cross_fit import cross_fitted, expected_rows, is_informative, refitted
-from rewards.learning.curve import Rows
+from rewards.learning.curve import CurveRows
 from rewards.learning.data import Floats
 from rewards.learning.ridge import fit_ridge, scaling_of
 from tests.rewards.learning.test_curve import make_rows
 
 
-def expected_of(rows: Rows, *, alpha: float = 1.0) -> Floats:
+def expected_of(rows: CurveRows, *, alpha: float = 1.0) -> Floats:
     return cross_fitted(rows.features[0], rows.targets, rows.prompts, alphas=[alpha, alpha], blocks=[20], seed=0)
 
 

@@ -13,7 +13,7 @@ import pytest
 from rewards.learning import cross_training
 from rewards.learning.config import TrainConfig
 from rewards.learning.cross_training import fits_budget
-from rewards.learning.finetune import Diverged, Run, fine_tune
+from rewards.learning.finetune import Diverged, TuningRun, fine_tune
 from rewards.learning.train import train
 from rewards.reports import model_figures
 from tests.rewards.learning.builders import Row, make_rows, make_run, make_snapshot, read_events, read_json
@@ -86,10 +86,10 @@ class Stopped(BaseException):
     """What a kill looks like from within."""
 
 
-def failing_at(number: int, error: BaseException) -> tuple[list[int], Callable[[Run], object]]:
+def failing_at(number: int, error: BaseException) -> tuple[list[int], Callable[[TuningRun], object]]:
     calls: list[int] = []
 
-    def tuned(run: Run) -> object:
+    def tuned(run: TuningRun) -> object:
         calls.append(len(calls))
         if len(calls) == number:
             raise error

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from rewards.learning.config import RIDGE_ALPHAS
-from rewards.learning.curve import PowerLaw, Rows, fit_power_law, learning_curve
+from rewards.learning.curve import CurveRows, PowerLaw, fit_power_law, learning_curve
 
 
-def make_rows(prompts: int, *, features: int = 20, noise: float = 1.0, signal: float = 1.0, seed: int = 0) -> Rows:
+def make_rows(prompts: int, *, features: int = 20, noise: float = 1.0, signal: float = 1.0, seed: int = 0) -> CurveRows:
     """Two responses a prompt; both attributes follow one direction of the features, plus noise."""
     random = np.random.default_rng(seed)
     x = random.normal(size=(2 * prompts, features))
@@ -23,15 +23,15 @@ def make_rows(prompts: int, *, features: int = 20, noise: float = 1.0, signal: f
     targets = 2 + truth[:, None] + noise * random.normal(size=(2 * prompts, 2))
     names = [f"p{number // 2}" for number in range(2 * prompts)]
     pairs = [(i, i + 1) if truth[i] > truth[i + 1] else (i + 1, i) for i in range(0, 2 * prompts, 2)]
-    return Rows([x], targets, names, [1.0, 0.5], pairs)
+    return CurveRows([x], targets, names, [1.0, 0.5], pairs)
 
 
-def compared(rows: Rows) -> Rows:
+def compared(rows: CurveRows) -> CurveRows:
     """The same prompts where people only said which response is better."""
     return replace(rows, targets=np.full(rows.targets.shape, np.nan))
 
 
-def curve(rows: Rows, *, alphas: Sequence[float] = RIDGE_ALPHAS[::8], seed: int = 0, more: int = 1000) -> Any:
+def curve(rows: CurveRows, *, alphas: Sequence[float] = RIDGE_ALPHAS[::8], seed: int = 0, more: int = 1000) -> Any:
     outcome = learning_curve(rows, alphas=alphas, blocks=[rows.features[0].shape[1]], seed=seed, more=more)
     assert outcome is not None
     return outcome

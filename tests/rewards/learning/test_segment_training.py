@@ -15,7 +15,7 @@ from transformers import AutoModel, AutoModelForSequenceClassification
 
 from rewards.learning.data import BadRow, Item, Turn, items_of, read_snapshot, read_tasks, tasks_of
 from rewards.learning.evaluate import evaluate
-from rewards.learning.finetune import Run, fine_tune
+from rewards.learning.finetune import TuningRun, fine_tune
 from rewards.learning.inference import predict_all
 from rewards.learning.model_files import MANIFEST, SEGMENT_HEAD, CorruptCheckpoint, load_checkpoint, save_checkpoint
 from rewards.learning.resume_point import Place
@@ -202,7 +202,7 @@ def test_folds_are_trained_on_segments_too(
 ) -> None:
     starts = []
 
-    def watched(run: Run) -> Place:
+    def watched(run: TuningRun) -> Place:
         head = run.loaded.network.segment_head
         assert head is not None
         starts.append(head.bias.tolist())

@@ -5,11 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from rewards.learning.segment_measures import Case, cases_of, worst_segment
+from rewards.learning.segment_measures import SegmentCase, cases_of, worst_segment
 
 
-def case(labels: list[float], predicted: list[float], prompt: str = "p", *, lengths: list[int] | None = None) -> Case:
-    return Case(prompt, np.array(labels), np.array(predicted), np.array(lengths or [1] * len(labels)))
+def case(
+    labels: list[float], predicted: list[float], prompt: str = "p", *, lengths: list[int] | None = None
+) -> SegmentCase:
+    return SegmentCase(prompt, np.array(labels), np.array(predicted), np.array(lengths or [1] * len(labels)))
 
 
 def test_the_share_of_responses_whose_worst_segment_is_found_by_hand() -> None:

@@ -136,9 +136,9 @@ def test_the_predictors_of_a_run_stand_side_by_side() -> None:
     assert table == run_report.SideBySide(
         ["the mean", "ridge on frozen features", "fine-tuned (candidate)"],
         [
-            ("RMSE", [run_report.Line("helpfulness", [1.2, 0.9, 0.8])]),
-            ("Spearman", [run_report.Line("helpfulness", [None, 0.5, 0.6])]),
-            (pairs, [run_report.Line("in the right order", [None, 0.65, 0.7])]),
+            ("RMSE", [run_report.ReportLine("helpfulness", [1.2, 0.9, 0.8])]),
+            ("Spearman", [run_report.ReportLine("helpfulness", [None, 0.5, 0.6])]),
+            (pairs, [run_report.ReportLine("in the right order", [None, 0.65, 0.7])]),
         ],
     )
 

@@ -346,7 +346,7 @@ def test_progress_counts_what_is_to_be_scored(champion: RewardModel, scorer: Fak
     make_task(champion.project)
     score_chunk(everything(champion), scorer, now=NOW)
     make_task(champion.project)
-    assert scoring.progress(champion) == scoring.Progress(2, 4)
+    assert scoring.progress(champion) == scoring.ScoringProgress(2, 4)
 
 
 def test_a_manager_sees_how_far_it_is(champion: RewardModel, scorer: FakeScorer, admin_client: Client) -> None:

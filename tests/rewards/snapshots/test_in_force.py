@@ -19,7 +19,7 @@ from annotator.outputs.exporting.layouts import LAYOUTS
 from annotator.reading.blindness import tasks_held_by
 from annotator.reading.search.listing import listed
 from annotator.stages.consensus.rankings import pairs_of
-from annotator.statistics.pair_counts import Columns, Flag
+from annotator.statistics.pair_counts import PairColumns, PairFlag
 from rewards.leaderboard.rated_models import rated_models
 from rewards.runs.new_labels import material
 from rewards.snapshots import has_answers, lines
@@ -206,7 +206,7 @@ def test_agreement_counts_no_dropped_rating_as_kept(project: Project, cast: Cast
         rate(project, person, level)
     task = the_task(project, "far-apart")
     assert task.consensus.drop_reason
-    assert not (counted_ratings.read([task.pk], Columns(("helpfulness",)))["flags"] & Flag.KEPT).any()
+    assert not (counted_ratings.read([task.pk], PairColumns(("helpfulness",)))["flags"] & PairFlag.KEPT).any()
 
 
 def test_a_time_selects_by_when_what_is_in_force_was_made(project: Project, cast: Cast) -> None:

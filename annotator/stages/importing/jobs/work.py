@@ -33,7 +33,7 @@ from annotator.stages.importing.jobs.uploads import (
 from annotator.stages.importing.mapped_rows import require_columns
 from annotator.stages.importing.mappings import read_mapping
 from annotator.stages.importing.results import Batch, ImportResult, Journal, Notes
-from annotator.stages.importing.rows import Rules
+from annotator.stages.importing.rows import ImportRules
 
 BEAT_SECONDS = 2.0
 _OF_THE_REQUEST = ("project", "requested_by", "fetch_only", "created_at", "dry_run", "mapping")
@@ -147,7 +147,7 @@ def _import(job: ImportJob) -> None:
 def _require_same_rules(job: ImportJob) -> None:
     """An import that goes on has to read the rows as it did before, or it would skip the wrong ones."""
     rules = [list(job.project.scales().items()), job.project.allow_ties, job.mapping]
-    if aspects := Rules.of(job.project).aspects:
+    if aspects := ImportRules.of(job.project).aspects:
         rules.append(list(aspects.items()))
     digest = hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()
     if job.rows_done and job.rules != digest:
@@ -250,7 +250,7 @@ def _record(job: ImportJob) -> None:
         record(row.import_row, _result_so_far(row), file_hash=row.file_hash, file_bytes=row.file_bytes)
 
 
-_IMPORTS = jobs.Kind(
+_IMPORTS = jobs.JobKind(
     "import jobs",
     jobs=lambda: ImportJob.objects.select_related("project", "requested_by", "import_row"),
     work=_carry_out,

@@ -22,16 +22,16 @@ from annotator.stages.importing.layouts.grouping import Groups
 from annotator.stages.importing.mapped_rows import mapped_rows
 from annotator.stages.importing.mappings import ColumnMapping
 from annotator.stages.importing.results import told
-from annotator.stages.importing.rows import RawRow, Rejected, Rules, TaskRow
+from annotator.stages.importing.rows import ImportRules, RawRow, Rejected, TaskRow
 
 COLUMNS_NAMED = 20
 """Columns that a refusal names."""
 Values = dict[str, Any]
-Cells = Callable[[Values, Rules], Values]
+Cells = Callable[[Values, ImportRules], Values]
 
 
 @dataclass(frozen=True)
-class Layout:
+class ImportLayout:
     """A layout by its name, how its rows are recognised, and what reads one.
 
     `cells` are the columns that hold JSON as text in a table, or what reads the cells of a table. A row that `of_tool`
@@ -40,7 +40,7 @@ class Layout:
 
     name: str
     recognises: Callable[[Mapping[str, Any]], bool]
-    read: Callable[[Values, Rules], TaskRow | list[TaskRow]]
+    read: Callable[[Values, ImportRules], TaskRow | list[TaskRow]]
     cells: Sequence[str] | Cells = ()
     of_tool: bool = False
 
@@ -51,43 +51,45 @@ def _has(*names: str) -> Callable[[Mapping[str, Any]], bool]:
 
 
 LAYOUTS = (
-    Layout("label_studio", tools.is_label_studio, tools.label_studio_row, of_tool=True),
-    Layout("argilla", lambda values: isinstance(values.get("fields"), dict), tools.argilla_row, of_tool=True),
-    Layout(ratings.POTATO_LAYOUT, ratings.is_potato, ratings.potato_row, ("label_annotations",), of_tool=True),
-    Layout(ratings.SCORES_LAYOUT, ratings.is_score, ratings.score_row, of_tool=True),
-    Layout(ratings.ANNOTATIONS_LAYOUT, ratings.is_annotation, ratings.annotation_row, ("scores",), of_tool=True),
-    Layout("segments", _has("task", "response", "segment", "start", "end"), segment_rows.segment_row, ("scores",)),
-    Layout("trees", completions.is_tree, completions.tree_rows),
-    Layout("comparisons", _has(*pairs.CONVERSATIONS), pairs.arena_row, pairs.CONVERSATIONS),
-    Layout("stepwise", steps.is_stepwise, steps.stepwise_row, steps.STEP_CELLS),
-    Layout("stepwise", steps.is_first_error, steps.first_error_row, steps.STEP_CELLS),
-    Layout("stepwise", steps.is_prm800k, steps.prm800k_row),
-    Layout("completions", completions.has_completions, completions.completions_row, completions.CELLS),
-    Layout("helpsteer3", helpsteer.is_helpsteer3, helpsteer.helpsteer3_row, helpsteer.helpsteer3_cells),
-    Layout("tasks", _has("responses"), own_tasks.task_row, own_tasks.TASK_CELLS),
-    Layout("preference", _has("preference_strength"), helpsteer.preference_row, helpsteer.preference_cells),
-    Layout("pairs", _has("chosen"), pairs.pair_row, pairs.pair_cells),
-    Layout("pairs", _has("rejected"), pairs.pair_row, pairs.pair_cells),
-    Layout("comparisons", pairs.is_comparison, pairs.comparison_row, pairs.PROMPTS),
-    Layout("spans", _has("spans", "response"), steps.spans_row, ("spans", "alternatives")),
-    Layout(
+    ImportLayout("label_studio", tools.is_label_studio, tools.label_studio_row, of_tool=True),
+    ImportLayout("argilla", lambda values: isinstance(values.get("fields"), dict), tools.argilla_row, of_tool=True),
+    ImportLayout(ratings.POTATO_LAYOUT, ratings.is_potato, ratings.potato_row, ("label_annotations",), of_tool=True),
+    ImportLayout(ratings.SCORES_LAYOUT, ratings.is_score, ratings.score_row, of_tool=True),
+    ImportLayout(ratings.ANNOTATIONS_LAYOUT, ratings.is_annotation, ratings.annotation_row, ("scores",), of_tool=True),
+    ImportLayout(
+        "segments", _has("task", "response", "segment", "start", "end"), segment_rows.segment_row, ("scores",)
+    ),
+    ImportLayout("trees", completions.is_tree, completions.tree_rows),
+    ImportLayout("comparisons", _has(*pairs.CONVERSATIONS), pairs.arena_row, pairs.CONVERSATIONS),
+    ImportLayout("stepwise", steps.is_stepwise, steps.stepwise_row, steps.STEP_CELLS),
+    ImportLayout("stepwise", steps.is_first_error, steps.first_error_row, steps.STEP_CELLS),
+    ImportLayout("stepwise", steps.is_prm800k, steps.prm800k_row),
+    ImportLayout("completions", completions.has_completions, completions.completions_row, completions.CELLS),
+    ImportLayout("helpsteer3", helpsteer.is_helpsteer3, helpsteer.helpsteer3_row, helpsteer.helpsteer3_cells),
+    ImportLayout("tasks", _has("responses"), own_tasks.task_row, own_tasks.TASK_CELLS),
+    ImportLayout("preference", _has("preference_strength"), helpsteer.preference_row, helpsteer.preference_cells),
+    ImportLayout("pairs", _has("chosen"), pairs.pair_row, pairs.pair_cells),
+    ImportLayout("pairs", _has("rejected"), pairs.pair_row, pairs.pair_cells),
+    ImportLayout("comparisons", pairs.is_comparison, pairs.comparison_row, pairs.PROMPTS),
+    ImportLayout("spans", _has("spans", "response"), steps.spans_row, ("spans", "alternatives")),
+    ImportLayout(
         "conversations",
         lambda values: any(name in values for name in own_tasks.CONVERSATIONS),
         own_tasks.conversation_row,
         own_tasks.CONVERSATIONS,
     ),
-    Layout("completions", _has("prompt", "completion"), own_tasks.completion_row, own_tasks.COMPLETION_CELLS),
-    Layout(
+    ImportLayout("completions", _has("prompt", "completion"), own_tasks.completion_row, own_tasks.COMPLETION_CELLS),
+    ImportLayout(
         "helpsteer2", _has("task", "response", "prompt", "text", "made_at"), helpsteer.labels_row, helpsteer.flat_cells
     ),
-    Layout("helpsteer2", _has("prompt", "response"), helpsteer.flat_row, helpsteer.flat_cells),
+    ImportLayout("helpsteer2", _has("prompt", "response"), helpsteer.flat_row, helpsteer.flat_cells),
 )
 """Each recognises rows by all the fields that it needs and that those above it do not have."""
-_MAPPED = Layout("tasks", _has("responses"), partial(own_tasks.task_row, is_mapped=True))
+_MAPPED = ImportLayout("tasks", _has("responses"), partial(own_tasks.task_row, is_mapped=True))
 
 
 def read_tasks(
-    rows: Iterable[RawRow], rules: Rules, mapping: ColumnMapping | None = None
+    rows: Iterable[RawRow], rules: ImportRules, mapping: ColumnMapping | None = None
 ) -> Iterator[TaskRow | Rejected]:
     """Maps each row, checks it against the layout that its fields indicate, and joins rows of one task.
 
@@ -106,7 +108,7 @@ def read_tasks(
     return chain(chain.from_iterable(map(groups.take, parsed)), groups.rest())
 
 
-def _parsed(raw: RawRow, rules: Rules) -> Sequence[TaskRow | Rejected]:
+def _parsed(raw: RawRow, rules: ImportRules) -> Sequence[TaskRow | Rejected]:
     if raw.values is None:
         return [Rejected(raw.line, raw.error, raw.field)]
     try:
@@ -131,7 +133,7 @@ def _parsed(raw: RawRow, rules: Rules) -> Sequence[TaskRow | Rejected]:
         return [Rejected(raw.line, "the row is nested too deeply")]
 
 
-def _layout_of(values: Mapping[str, Any]) -> Layout | None:
+def _layout_of(values: Mapping[str, Any]) -> ImportLayout | None:
     return next((layout for layout in LAYOUTS if layout.recognises(values)), None)
 
 

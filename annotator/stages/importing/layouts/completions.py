@@ -23,7 +23,7 @@ from annotator.stages.importing.field_checks import (
     storable_text,
     whole,
 )
-from annotator.stages.importing.rows import GivenAnnotation, ResponseRow, Rules, TaskRow
+from annotator.stages.importing.rows import GivenAnnotation, ImportRules, ResponseRow, TaskRow
 
 LISTS = ("completions", "answers")
 PROMPTS = ("context", "messages", "instruction", "prompt")
@@ -38,7 +38,7 @@ def has_completions(values: Mapping[str, Any]) -> bool:
     return listed and any(name in values for name in PROMPTS)
 
 
-def completions_row(values: dict[str, Any], _rules: Rules) -> TaskRow:
+def completions_row(values: dict[str, Any], _rules: ImportRules) -> TaskRow:
     """Reads a task with a response for each completion: a text, or an object that also holds a model's ratings of it.
 
     A model's ratings are kept as metadata of the response, because they are not people's. Raises BadRow.
@@ -108,7 +108,7 @@ def is_tree(values: Mapping[str, Any]) -> bool:
     return "message_tree_id" in values and isinstance(root, dict) and isinstance(root.get("replies"), list)
 
 
-def tree_rows(values: dict[str, Any], _rules: Rules) -> list[TaskRow]:
+def tree_rows(values: dict[str, Any], _rules: ImportRules) -> list[TaskRow]:
     """Reads a task for each question that has answers, in the order of the tree, with the turns before it.
 
     Ranks of the answers become a preference or a ranking. The ids of the tree and of the messages stay. Raises BadRow.

@@ -23,8 +23,8 @@ from annotator.stages.importing.rows import (
     GivenAnnotation,
     GivenSegment,
     GivenSegments,
+    ImportRules,
     Rejected,
-    Rules,
     SegmentSheet,
     TaskRow,
 )
@@ -36,7 +36,7 @@ MOST_BYTES = 32 << 20
 class Groups:
     """The rows that wait for others. Each row goes in by `take`; what waits at the end of the file comes by `rest`."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: ImportRules) -> None:
         self._rules = rules
         self._sheet: list[tuple[TaskRow, GivenSegment]] = []
         self._sheet_bytes = 0
@@ -175,7 +175,7 @@ def _put(waiting: sqlite3.Connection, row: TaskRow) -> None:
     waiting.execute("INSERT INTO given VALUES (?, ?, ?, ?, ?, ?, ?)", row_of_table)
 
 
-def _of_person(rows: Iterator[_Stored], rules: Rules) -> TaskRow | Rejected:
+def _of_person(rows: Iterator[_Stored], rules: ImportRules) -> TaskRow | Rejected:
     first = next(rows)
     task = first.task
     if first.people > MOST_ANNOTATORS:

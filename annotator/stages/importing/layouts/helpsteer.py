@@ -27,7 +27,7 @@ from annotator.stages.importing.field_checks import (
     whole_of_cell,
 )
 from annotator.stages.importing.layouts.steps import lists_of_levels, segments_of
-from annotator.stages.importing.rows import GivenPreference, ResponseRow, Rules, SegmentLabel, TaskRow
+from annotator.stages.importing.rows import GivenPreference, ImportRules, ResponseRow, SegmentLabel, TaskRow
 from annotator.stages.segmenting import Range
 
 PREFERENCE_FIELDS = {
@@ -43,7 +43,7 @@ HELPSTEER2 = ("helpfulness", "correctness", "coherence", "complexity", "verbosit
 FLAT_FIELDS = {"prompt", "response", "id", "model"}
 
 
-def labels_row(values: dict[str, Any], rules: Rules) -> TaskRow:
+def labels_row(values: dict[str, Any], rules: ImportRules) -> TaskRow:
     """Reads a row of our own layout *labels*, whose `response` is the response's id. Raises BadRow."""
     if "id" in values:
         raise BadRow("response is the response's id in this layout, so there can be no other id: leave it out", "id")
@@ -51,7 +51,7 @@ def labels_row(values: dict[str, Any], rules: Rules) -> TaskRow:
     return flat_row({**others, "id": values["response"], "response": values["text"]}, rules)
 
 
-def flat_cells(values: dict[str, Any], rules: Rules) -> dict[str, Any]:
+def flat_cells(values: dict[str, Any], rules: ImportRules) -> dict[str, Any]:
     """Reads levels and lists of levels from the cells of a table. Any other cell stays, which later checks refuse."""
     scored = {*rules.attributes, *HELPSTEER2, *rules.aspects}
     lists = {*scored, *(("segments", "ranges") if rules.aspects else ())}
@@ -59,7 +59,7 @@ def flat_cells(values: dict[str, Any], rules: Rules) -> dict[str, Any]:
     return {name: whole_of_cell(value) if name in scored else value for name, value in values.items()}
 
 
-def flat_row(values: dict[str, Any], rules: Rules) -> TaskRow:
+def flat_row(values: dict[str, Any], rules: ImportRules) -> TaskRow:
     """Reads one response. Two consecutive rows with the same prompt become one task."""
     attributes = rules.attributes
     prompt, text = required(values, "prompt"), required(values, "response")
@@ -94,7 +94,7 @@ def flat_row(values: dict[str, Any], rules: Rules) -> TaskRow:
 
 
 def _segments(
-    values: dict[str, Any], text: str, rules: Rules
+    values: dict[str, Any], text: str, rules: ImportRules
 ) -> tuple[tuple[Range, ...], SegmentLabel | None, set[str]]:
     """Reads HelpSteer-2D's `segments`, ranges or texts, with a list of levels for each aspect.
 
@@ -132,12 +132,12 @@ def _rating_lists(lists: dict[str, list[Any]], attributes: Mapping[str, int]) ->
     )
 
 
-def preference_cells(values: dict[str, Any], _rules: Rules) -> dict[str, Any]:
+def preference_cells(values: dict[str, Any], _rules: ImportRules) -> dict[str, Any]:
     read = from_json_cells(values, ("all_preferences_unprocessed", "three_most_similar_preferences"))
     return {**read, "preference_strength": whole_of_cell(values.get("preference_strength"))}
 
 
-def preference_row(values: dict[str, Any], rules: Rules) -> TaskRow:
+def preference_row(values: dict[str, Any], rules: ImportRules) -> TaskRow:
     for name in ("prompt", "response_1", "response_2", "preference_strength"):
         required(values, name)
     preferences = values.get("all_preferences_unprocessed", [])
@@ -184,12 +184,12 @@ def is_helpsteer3(values: Mapping[str, Any]) -> bool:
     return is_list and any(names[0] in values for names in RESPONSES)
 
 
-def helpsteer3_cells(values: dict[str, Any], _rules: Rules) -> dict[str, Any]:
+def helpsteer3_cells(values: dict[str, Any], _rules: ImportRules) -> dict[str, Any]:
     read = from_json_cells(values, ("context", "individual_preference", *FEEDBACK.values()))
     return {**read, "overall_preference": whole_of_cell(values.get("overall_preference"))}
 
 
-def helpsteer3_row(values: dict[str, Any], rules: Rules) -> TaskRow:
+def helpsteer3_row(values: dict[str, Any], rules: ImportRules) -> TaskRow:
     """Reads a task of one response or two; what people wrote about a response is kept with it. Raises BadRow."""
     # In a table of several configurations, the others' cells are empty.
     there = [names for names in RESPONSES if names[0] in values]
@@ -232,7 +232,7 @@ def _response(values: Mapping[str, Any], name: str) -> ResponseRow:
     return ResponseRow(text, external_id=name if name in NAMED else "", metadata=metadata)
 
 
-def _preference(value: Any, name: str, rules: Rules, keys: tuple[str, str]) -> GivenPreference:
+def _preference(value: Any, name: str, rules: ImportRules, keys: tuple[str, str]) -> GivenPreference:
     """Reads one person's preference, an object with these keys of its strength and of the reason. Raises BadRow."""
     if not isinstance(value, dict):
         raise BadRow(f"{name} is {shown(value)}: it must be an object with {keys[0]} and {keys[1]}", name)

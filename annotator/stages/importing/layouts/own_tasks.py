@@ -28,7 +28,7 @@ from annotator.stages.importing.field_checks import (
     with_metadata,
 )
 from annotator.stages.importing.layouts.steps import segments_of
-from annotator.stages.importing.rows import Expert, GivenAnnotation, ResponseRow, Rules, SegmentLabel, TaskRow
+from annotator.stages.importing.rows import Expert, GivenAnnotation, ImportRules, ResponseRow, SegmentLabel, TaskRow
 
 TASK_FIELDS = {"id", "messages", "responses", "metadata", "priority", "gold", "lang"}
 ANNOTATION_FIELDS = {"annotator", "scores", "preference", "justification"}
@@ -38,7 +38,7 @@ COMPLETION_CELLS = ("prompt", "completion")
 TASK_CELLS = ("messages", "prompt", "responses", "metadata", *CONVERSATIONS)
 
 
-def task_row(values: dict[str, Any], rules: Rules, *, is_mapped: bool = False) -> TaskRow:
+def task_row(values: dict[str, Any], rules: ImportRules, *, is_mapped: bool = False) -> TaskRow:
     """Reads a task: `messages`, or a `prompt` in their place, and `responses`, objects or texts. Raises BadRow."""
     name = "prompt" if "prompt" in values and "messages" not in values else "messages"
     given, responses = required(values, name), required(values, "responses")
@@ -68,7 +68,7 @@ def task_row(values: dict[str, Any], rules: Rules, *, is_mapped: bool = False) -
 
 
 def _annotations(
-    values: dict[str, Any], responses: Sequence[ResponseRow], rules: Rules
+    values: dict[str, Any], responses: Sequence[ResponseRow], rules: ImportRules
 ) -> tuple[tuple[GivenAnnotation, ...], dict[str, Any]]:
     """Returns what people said of the responses, and the row without it. Raises BadRow.
 
@@ -90,7 +90,7 @@ def _annotations(
     return tuple(said), {**values, "annotations": ties or None}
 
 
-def _annotation(value: dict[str, Any], name: str, count: int, rules: Rules) -> GivenAnnotation:
+def _annotation(value: dict[str, Any], name: str, count: int, rules: ImportRules) -> GivenAnnotation:
     preference, reason = value.get("preference"), value.get("justification") or ""
     if preference is not None and count != 2:
         raise BadRow(f"{name} has a preference, which is for tasks of two responses", name)
@@ -115,7 +115,7 @@ def _annotation(value: dict[str, Any], name: str, count: int, rules: Rules) -> G
     )
 
 
-def completion_row(values: dict[str, Any], rules: Rules) -> TaskRow:
+def completion_row(values: dict[str, Any], rules: ImportRules) -> TaskRow:
     """Reads a prompt with one completion, texts or lists of messages, as TRL takes them. Raises BadRow."""
     completion = values["completion"]
     if isinstance(completion, list):
@@ -128,7 +128,7 @@ def completion_row(values: dict[str, Any], rules: Rules) -> TaskRow:
     return task_row({**rest, "responses": [response]}, rules)
 
 
-def conversation_row(values: dict[str, Any], _rules: Rules) -> TaskRow:
+def conversation_row(values: dict[str, Any], _rules: ImportRules) -> TaskRow:
     """Reads a conversation whose last message, the assistant's, is the response that is rated. Raises BadRow."""
     name = next(name for name in CONVERSATIONS if name in values)
     *before, last = checked_turns(values[name], name)
@@ -160,7 +160,7 @@ def _priority(value: Any) -> int:
     return value
 
 
-def _response(value: Any, name: str, rules: Rules) -> ResponseRow:
+def _response(value: Any, name: str, rules: ImportRules) -> ResponseRow:
     if isinstance(value, str):
         return ResponseRow(text=storable_text(value, name))
     if not isinstance(value, dict):
@@ -191,7 +191,7 @@ def _gold_use(value: Any) -> str:
     return value
 
 
-def _expert_of(value: Any, name: str, rules: Rules, *, segments: int) -> Expert | None:
+def _expert_of(value: Any, name: str, rules: ImportRules, *, segments: int) -> Expert | None:
     """Reads the object {scores, explanation, segments} of one response with so many given segments.
 
     It must score every attribute, and every segment by every aspect of a project that rates segments. Raises BadRow.
@@ -214,7 +214,7 @@ def _expert_of(value: Any, name: str, rules: Rules, *, segments: int) -> Expert 
     return Expert(checked, reasons, _segments_of_expert(value.get("segments"), f"{name}.segments", rules, segments))
 
 
-def _segments_of_expert(value: Any, name: str, rules: Rules, count: int) -> SegmentLabel | None:
+def _segments_of_expert(value: Any, name: str, rules: ImportRules, count: int) -> SegmentLabel | None:
     if not rules.aspects:
         return None
     if not isinstance(value, list) or not value or len(value) != count:

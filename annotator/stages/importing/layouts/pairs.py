@@ -28,7 +28,7 @@ from annotator.stages.importing.field_checks import (
     storable_text,
     whole,
 )
-from annotator.stages.importing.rows import GivenAnnotation, ResponseRow, Rules, TaskRow
+from annotator.stages.importing.rows import GivenAnnotation, ImportRules, ResponseRow, TaskRow
 
 PAIR_PROMPTS = ("prompt", "messages", "conversations", "conversation", "question", "instruction", "query", "input")
 READ = {"id", "chosen", "rejected"}
@@ -37,7 +37,7 @@ BETTER = -1
 """The strength of a preference of which nobody says how strong it is: that the first response is slightly better."""
 
 
-def pair_row(values: dict[str, Any], _rules: Rules) -> TaskRow:
+def pair_row(values: dict[str, Any], _rules: ImportRules) -> TaskRow:
     """Makes a task of two responses, the chosen one first, with a preference.
 
     `prompt`, `chosen` and `rejected` are texts or lists of messages. Without a prompt, `chosen` and `rejected` begin
@@ -60,7 +60,7 @@ def pair_row(values: dict[str, Any], _rules: Rules) -> TaskRow:
     )
 
 
-def pair_cells(values: dict[str, Any], _rules: Rules) -> dict[str, Any]:
+def pair_cells(values: dict[str, Any], _rules: ImportRules) -> dict[str, Any]:
     """Reads messages and the margin from the cells of a table; any other cell stays text."""
     read = dict(values)
     for name, cell in values.items():
@@ -150,7 +150,7 @@ def is_comparison(values: Mapping[str, Any]) -> bool:
     return any(first in values and second in values for first, second in COLUMNS)
 
 
-def comparison_row(values: dict[str, Any], rules: Rules) -> TaskRow:
+def comparison_row(values: dict[str, Any], rules: ImportRules) -> TaskRow:
     """Reads a prompt with two responses and, where there is one, the vote for one of them. Raises BadRow."""
     columns = next(pair for pair in COLUMNS if pair[0] in values and pair[1] in values)
     prompt = next((name for name in PROMPTS if values.get(name) not in (None, "")), "")
@@ -169,7 +169,7 @@ def comparison_row(values: dict[str, Any], rules: Rules) -> TaskRow:
     return _row(values, rules, messages=messages, texts=texts, read={*columns, *({prompt} if turns else ())})
 
 
-def arena_row(values: dict[str, Any], rules: Rules) -> TaskRow:
+def arena_row(values: dict[str, Any], rules: ImportRules) -> TaskRow:
     """Reads two conversations that begin alike: what differs is what was compared. Raises BadRow.
 
     Where the row says which `turn` was judged, as MT-Bench's do, the conversations end with it.
@@ -192,7 +192,7 @@ def _until(turns: list[Message], judged: Any) -> list[Message]:
 
 
 def _row(
-    values: dict[str, Any], rules: Rules, *, messages: list[Message], texts: Sequence[str], read: set[str]
+    values: dict[str, Any], rules: ImportRules, *, messages: list[Message], texts: Sequence[str], read: set[str]
 ) -> TaskRow:
     models = next((pair for pair in MODELS if pair[0] in values), ("", ""))
     vote, said_by = _vote(values, models)

@@ -17,8 +17,8 @@ from annotator.stages.importing.field_checks import (
     whole,
     whole_of_cell,
 )
-from annotator.stages.importing.layouts.tools import Answer, annotation_of
-from annotator.stages.importing.rows import GivenAnnotation, Rules, TaskRow
+from annotator.stages.importing.layouts.tools import ToolAnswer, annotation_of
+from annotator.stages.importing.rows import GivenAnnotation, ImportRules, TaskRow
 
 TASKS = ("task", "task_id", "item_id", "item", "instance_id", "example_id")
 RATERS = ("annotator", "annotator_id", "rater", "rater_id", "user", "user_id", "worker_id")
@@ -48,7 +48,7 @@ def person_of(file_name: str) -> str:
     return path.parent.name if path.name in _OF_ONE_PERSON else ""
 
 
-def potato_row(values: dict[str, Any], rules: Rules) -> TaskRow:
+def potato_row(values: dict[str, Any], rules: ImportRules) -> TaskRow:
     """Reads one person's annotation of one item, whose schemes are named by attributes. Raises BadRow.
 
     Potato counts the points of a scale from 1.
@@ -58,7 +58,7 @@ def potato_row(values: dict[str, Any], rules: Rules) -> TaskRow:
         given = _schemes(values)
     if not isinstance(given, dict):
         raise BadRow(f"label_annotations is {shown(given)}: it must be an object", "label_annotations")
-    answers = [Answer(str(scheme), _chosen(labels)) for scheme, labels in given.items()]
+    answers = [ToolAnswer(str(scheme), _chosen(labels)) for scheme, labels in given.items()]
     numbers = [int(n) for n in (name.rpartition("_")[2] for name in given) if n.isdecimal() and len(n) < 3]
     names = [f"response_{number}" for number in range(1, max(numbers, default=1) + 1)]
     if any(answer.question == "preference" for answer in answers):
@@ -102,7 +102,7 @@ def is_score(values: Mapping[str, Any]) -> bool:
     return "attribute" in values and any(name in values for name in TASKS) and any(name in values for name in SCORES)
 
 
-def score_row(values: dict[str, Any], rules: Rules) -> TaskRow:
+def score_row(values: dict[str, Any], rules: ImportRules) -> TaskRow:
     """Reads one person's score of one attribute. The rows of one task and person are one rating (grouping.py).
 
     `response` is the response's number from 1, and may be left out for tasks of one response. Raises BadRow.
@@ -125,7 +125,7 @@ def is_annotation(values: Mapping[str, Any]) -> bool:
     return values.keys() >= {"task", "response", "annotator", "position"} and "segment" not in values
 
 
-def annotation_row(values: dict[str, Any], rules: Rules) -> TaskRow:
+def annotation_row(values: dict[str, Any], rules: ImportRules) -> TaskRow:
     """Reads one person's rating of one response from our own export of annotations. Scores count from 0 there.
 
     Ratings that do not count there are refused. Raises BadRow.
@@ -180,7 +180,7 @@ def names_nobody(layout: str, columns: Collection[str]) -> bool:
     return layout in (POTATO_LAYOUT, SCORES_LAYOUT) and not {*RATERS} & {*columns}
 
 
-def _rater(values: Mapping[str, Any], rules: Rules) -> str:
+def _rater(values: Mapping[str, Any], rules: ImportRules) -> str:
     """Returns who rated: the person whom the row names, or else the one whose ratings the whole file holds."""
     return _named(values, RATERS) or rules.person
 

@@ -12,10 +12,10 @@ from annotator.stages.importing.rows import (
     GivenAnnotation,
     GivenSegment,
     GivenSegments,
+    ImportRules,
     Placed,
     Rejected,
     ResponseRow,
-    Rules,
     SegmentLabel,
     SegmentSheet,
     TaskRow,
@@ -26,7 +26,7 @@ _NUMBERS = ("segment", "start", "end")
 READ = {"task", "response", "annotator", "text", "scores", *_NUMBERS}
 
 
-def segment_row(values: dict[str, Any], rules: Rules) -> TaskRow:
+def segment_row(values: dict[str, Any], rules: ImportRules) -> TaskRow:
     """Reads a row of the layout *segments*, in which scores count from 0. Raises BadRow."""
     if not rules.aspects:
         raise BadRow("this project rates no segments: its rubric has no attribute of segments", "segment")

@@ -17,7 +17,7 @@ from annotator.stages.importing.field_checks import (
     whole,
     whole_of_cell,
 )
-from annotator.stages.importing.rows import ResponseRow, Rules, SegmentLabel, TaskRow
+from annotator.stages.importing.rows import ImportRules, ResponseRow, SegmentLabel, TaskRow
 from annotator.stages.segmenting import (
     NotAPartition,
     Range,
@@ -59,7 +59,7 @@ def segments_of(value: Any, text: str, name: str) -> tuple[Range, ...]:
         raise BadRow(f"{name}: {wrong}", name) from wrong
 
 
-def lists_of_levels(values: Mapping[str, Any], rules: Rules, count: int) -> SegmentLabel | None:
+def lists_of_levels(values: Mapping[str, Any], rules: ImportRules, count: int) -> SegmentLabel | None:
     """Reads a list for each aspect, with a level or null for each of so many segments. Raises BadRow."""
     lists = {aspect: values[aspect] for aspect in rules.aspects if values.get(aspect) not in (None, [None] * count)}
     if not lists:
@@ -77,7 +77,7 @@ def lists_of_levels(values: Mapping[str, Any], rules: Rules, count: int) -> Segm
 
 
 def _marked(
-    text: str, spans: Sequence[Mapping[str, Any]], rules: Rules
+    text: str, spans: Sequence[Mapping[str, Any]], rules: ImportRules
 ) -> tuple[tuple[Range, ...], SegmentLabel | None]:
     """Returns the segments of a text with marked errors, and what the marks say of those aspects that are such kinds.
 
@@ -122,7 +122,7 @@ def joined_steps(steps: Sequence[Any], name: str) -> tuple[str, tuple[Range, ...
     return "".join(apart), segments_of(apart, "".join(apart), name)
 
 
-def steps_label(verdicts: Sequence[Any], rules: Rules, name: str, *, count: int) -> SegmentLabel | None:
+def steps_label(verdicts: Sequence[Any], rules: ImportRules, name: str, *, count: int) -> SegmentLabel | None:
     """Returns verdicts on steps as levels of the deciding aspect, null where there is none. Raises BadRow."""
     if not isinstance(verdicts, list) or len(verdicts) != count:
         raise BadRow(f"{name} must be a list with a verdict for each of {count} steps", name)
@@ -149,7 +149,7 @@ def is_stepwise(values: Mapping[str, Any]) -> bool:
     return asked and listed and any(name in values for name in VERDICT_COLUMNS)
 
 
-def stepwise_row(values: dict[str, Any], rules: Rules) -> TaskRow:
+def stepwise_row(values: dict[str, Any], rules: ImportRules) -> TaskRow:
     """Reads a response of some steps with a verdict for each: true and false, or 1, 0 and -1. Raises BadRow."""
     prompt = next(name for name in PROMPTS if name in values)
     name = "completions" if "completions" in values else "steps"
@@ -162,7 +162,7 @@ def is_first_error(values: Mapping[str, Any]) -> bool:
     return asked and "steps" in values and type(whole_of_cell(values.get("label"))) is int
 
 
-def first_error_row(values: dict[str, Any], rules: Rules) -> TaskRow:
+def first_error_row(values: dict[str, Any], rules: ImportRules) -> TaskRow:
     """Reads steps with the place of the first wrong one from 0, or -1, as ProcessBench has them. Raises BadRow.
 
     Nobody has looked at the steps behind the first wrong one.
@@ -180,7 +180,7 @@ def is_prm800k(values: Mapping[str, Any]) -> bool:
     return isinstance(question, dict) and isinstance(label, dict) and isinstance(label.get("steps"), list)
 
 
-def prm800k_row(values: dict[str, Any], rules: Rules) -> TaskRow:
+def prm800k_row(values: dict[str, Any], rules: ImportRules) -> TaskRow:
     """Reads a problem with the chosen completion of each step, or with a person's own step. Raises BadRow."""
     question, label = values["question"], values["label"]
     chosen = [_chosen(step, f"label.steps[{number}]") for number, step in enumerate(label["steps"])]
@@ -207,7 +207,7 @@ def _chosen(step: Any, name: str) -> tuple[Any, Any]:
 
 def _row(
     values: dict[str, Any],
-    rules: Rules,
+    rules: ImportRules,
     prompt: str,
     steps: tuple[Any, str],
     verdicts: tuple[Any, str],
@@ -232,7 +232,7 @@ def _row(
     )
 
 
-def spans_row(values: dict[str, Any], rules: Rules) -> TaskRow:
+def spans_row(values: dict[str, Any], rules: ImportRules) -> TaskRow:
     """Reads a task whose first response has the spans, kept as its metadata; `alternatives` follow.
 
     Where the project rates segments, the spans also cut the response, and aspects that are named by their kinds of

@@ -33,7 +33,7 @@ from annotator.stages.importing.field_checks import (
     with_metadata,
 )
 from annotator.stages.importing.mappings import guessed
-from annotator.stages.importing.rows import GivenAnnotation, ResponseRow, Rules, TaskRow
+from annotator.stages.importing.rows import GivenAnnotation, ImportRules, ResponseRow, TaskRow
 
 CONVERSATIONS = ("conversation", "messages", "chat", "context")
 PREFERENCE = "preference"
@@ -79,7 +79,7 @@ def texts_of(fields: Mapping[str, Any], name: str) -> Texts:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ToolAnswer:
     """One answer to a question. `of` names the field that the question is about, if the tool says so."""
 
     question: str
@@ -88,8 +88,8 @@ class Answer:
 
 
 def annotation_of(
-    rater: str, answers: Sequence[Answer], names: Sequence[str], rules: Rules, where: str
-) -> tuple[GivenAnnotation | None, list[Answer]]:
+    rater: str, answers: Sequence[ToolAnswer], names: Sequence[str], rules: ImportRules, where: str
+) -> tuple[GivenAnnotation | None, list[ToolAnswer]]:
     """Makes one person's answers an annotation; returns it, if there is any, with the answers that are none of ours.
 
     `names` are the fields of the responses. Levels count from 1. Raises BadRow where attributes of a response lack.
@@ -129,7 +129,7 @@ def unnumbered(question: str) -> str:
     return match["attribute"] if match else question
 
 
-def _renamed(answer: Answer, questions: Mapping[str, str]) -> Answer:
+def _renamed(answer: ToolAnswer, questions: Mapping[str, str]) -> ToolAnswer:
     """Returns the answer under the name of what its question stands for here, with the response's number if any."""
     if not questions:
         return answer
@@ -140,7 +140,7 @@ def _renamed(answer: Answer, questions: Mapping[str, str]) -> Answer:
     return replace(answer, question=f"{name}_{match['number']}") if match and name else answer
 
 
-def _asked(answer: Answer, names: Sequence[str], attributes: Mapping[str, int]) -> tuple[str, int] | None:
+def _asked(answer: ToolAnswer, names: Sequence[str], attributes: Mapping[str, int]) -> tuple[str, int] | None:
     """Returns the attribute and the position of the response that a question is about, or None."""
     attribute, position = answer.question, None
     if attribute not in attributes and (match := _NUMBERED.fullmatch(attribute)):
@@ -153,7 +153,7 @@ def _asked(answer: Answer, names: Sequence[str], attributes: Mapping[str, int]) 
     return None if position is None or not 0 <= position < len(names) else (attribute, position)
 
 
-def _level(answer: Answer, levels: int, where: str) -> int:
+def _level(answer: ToolAnswer, levels: int, where: str) -> int:
     value = whole_of_cell(answer.value)
     if type(value) is not int or not 1 <= value <= levels:
         raise BadRow(f"{where}.{answer.question} is {shown(answer.value)}: its levels go from 1 to {levels}")
@@ -165,7 +165,7 @@ class Person:
     """What one person answered to the questions about a task. `where` names the place of it in the row."""
 
     rater: str
-    answers: Sequence[Answer]
+    answers: Sequence[ToolAnswer]
     where: str
     submitted_at: datetime | None = None
     active_seconds: float | None = None
@@ -176,18 +176,18 @@ class People:
     """What people said of a task: annotations, answers that are none of ours, and why some ratings do not count."""
 
     annotations: tuple[GivenAnnotation, ...]
-    unread: list[Answer]
+    unread: list[ToolAnswer]
     left_out: tuple[str, ...]
 
 
-def people_of(people: Iterable[Person], names: Sequence[str], rules: Rules) -> People:
+def people_of(people: Iterable[Person], names: Sequence[str], rules: ImportRules) -> People:
     """Makes each person's answers an annotation. Of two by one person, the later one counts.
 
     Raises BadRow for an annotation that does not fit, unless the rules say that these are left out: then its answers
     are among those that are none of ours.
     """
     given: list[tuple[GivenAnnotation, str]] = []
-    unread: list[Answer] = []
+    unread: list[ToolAnswer] = []
     left_out: list[str] = []
     for person in people:
         try:
@@ -218,7 +218,7 @@ SUBMITTED = ("submitted", None)
 READ_OF_ARGILLA = {"id", "fields", "responses", "suggestions", "metadata", "vectors", "status"}
 
 
-def argilla_row(values: dict[str, Any], rules: Rules) -> TaskRow:
+def argilla_row(values: dict[str, Any], rules: ImportRules) -> TaskRow:
     """Reads a record as Argilla's `to_json` writes it, or its REST API. Ratings count from 1. Raises BadRow."""
     texts = texts_of(values["fields"], "fields")
     said = people_of(_people(values.get("responses") or {}), texts.names, rules)
@@ -243,21 +243,21 @@ def argilla_row(values: dict[str, Any], rules: Rules) -> TaskRow:
 def _people(responses: Any) -> list[Person]:
     """Returns each person's submitted answers, from either form of a record."""
     if isinstance(responses, dict):
-        people: dict[str, list[Answer]] = {}
+        people: dict[str, list[ToolAnswer]] = {}
         for person, answer in _of_questions(responses):
             people.setdefault(person, []).append(answer)
         return [Person(person, answers, "responses") for person, answers in people.items()]
     return list(_of_people(responses))
 
 
-def _of_questions(responses: Mapping[str, Any]) -> Iterator[tuple[str, Answer]]:
+def _of_questions(responses: Mapping[str, Any]) -> Iterator[tuple[str, ToolAnswer]]:
     for question, given in responses.items():
         for n, response in enumerate(given if isinstance(given, list) else [given]):
             if not isinstance(response, dict) or "value" not in response:
                 name = f"responses.{question}"
                 raise BadRow(f"{name} holds {shown(response)}: it must be an object with value and user_id", name)
             if response.get("status") in SUBMITTED:
-                yield str(response.get("user_id") or n), Answer(str(question), response["value"])
+                yield str(response.get("user_id") or n), ToolAnswer(str(question), response["value"])
 
 
 def _of_people(responses: Any) -> Iterator[Person]:
@@ -269,7 +269,7 @@ def _of_people(responses: Any) -> Iterator[Person]:
         if values is None or response.get("status") not in SUBMITTED:
             continue
         answers = [
-            Answer(str(question), value["value"] if isinstance(value, dict) and "value" in value else value)
+            ToolAnswer(str(question), value["value"] if isinstance(value, dict) and "value" in value else value)
             for question, value in values.items()
         ]
         time = moment_of(response.get("updated_at") or response.get("inserted_at"))
@@ -277,13 +277,13 @@ def _of_people(responses: Any) -> Iterator[Person]:
         yield Person(str(response.get("user_id") or n), answers, f"responses[{n}]", time, seconds)
 
 
-def _suggestions(given: Any) -> tuple[list[Answer], list[dict[str, Any]]]:
+def _suggestions(given: Any) -> tuple[list[ToolAnswer], list[dict[str, Any]]]:
     """Returns the answers that our own export suggested, and what others did."""
     if isinstance(given, dict):
         given = [{"question_name": question, **_object(value)} for question, value in given.items()]
     listed = [_object(value) for value in given]
     ours = [value for value in listed if value.get("agent") == AGENT]
-    answers = [Answer(str(value.get("question_name", "")), value.get("value")) for value in ours]
+    answers = [ToolAnswer(str(value.get("question_name", "")), value.get("value")) for value in ours]
     return answers, [value for value in listed if value.get("agent") != AGENT]
 
 
@@ -293,7 +293,7 @@ def _object(value: Any) -> dict[str, Any]:
     return value
 
 
-def _with_labels(texts: Texts, ours: list[Answer], rules: Rules) -> tuple[Texts, int | None]:
+def _with_labels(texts: Texts, ours: list[ToolAnswer], rules: ImportRules) -> tuple[Texts, int | None]:
     """Returns the texts with the suggested scores as labels, and the suggested preference."""
     suggested, _ = annotation_of("", ours, texts.names, replace(rules, ties=True), "suggestions")
     if suggested is None:
@@ -315,7 +315,7 @@ def is_label_studio(values: Mapping[str, Any]) -> bool:
     return isinstance(values.get("data"), dict) and not {"messages", "prompt"} & values.keys()
 
 
-def label_studio_row(values: dict[str, Any], rules: Rules) -> TaskRow:
+def label_studio_row(values: dict[str, Any], rules: ImportRules) -> TaskRow:
     """Reads a task as Label Studio exports it to JSON. Stars and numbers count from 1. Raises BadRow."""
     data = values["data"]
     texts = texts_of({key: value for key, value in data.items() if key not in OURS}, "data")
@@ -352,7 +352,7 @@ def _annotations(values: Mapping[str, Any]) -> list[Any]:
     return given
 
 
-def _answers(annotation: Mapping[str, Any], where: str) -> tuple[str, list[Answer], list[dict[str, Any]]]:
+def _answers(annotation: Mapping[str, Any], where: str) -> tuple[str, list[ToolAnswer], list[dict[str, Any]]]:
     """Returns who annotated, the answers, and the results that are no answers to questions."""
     person, answers, others = annotation.get("completed_by"), [], []
     if isinstance(person, dict):  # an object with an address or a number, or just the number
@@ -368,7 +368,7 @@ def _answers(annotation: Mapping[str, Any], where: str) -> tuple[str, list[Answe
             others.append({key: result[key] for key in KEPT_OF_RESULT if key in result})
         else:
             name = PREFERENCE if result.get("type") == "pairwise" else question
-            answers.append(Answer(name, value, str(result.get("to_name", ""))))
+            answers.append(ToolAnswer(name, value, str(result.get("to_name", ""))))
     return rater, answers, others
 
 

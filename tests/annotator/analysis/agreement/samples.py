@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from annotator.models import Project
 from annotator.statistics.measures import Tables
-from annotator.statistics.pair_counts import Columns, Counts, Flag, Kind, Records, tallied
+from annotator.statistics.pair_counts import Counts, Kind, PairColumns, PairFlag, Records, tallied
 from tests.builders import imported, ratings_row
 
 Samples = Sequence[Sequence[int]]
-COLUMNS = Columns(("helpfulness",))
+COLUMNS = PairColumns(("helpfulness",))
 HELPFULNESS = (1, 0)
 """The place of all annotations' helpfulness in tables of these columns."""
 
@@ -53,7 +53,7 @@ def records_of(samples: Samples, *, responses: int = 1) -> Records:
     records["response"] = np.repeat(np.arange(len(samples)), sizes) + 1
     records["task"] = (records["response"] - 1) // responses + 1
     records["annotator"] = [rater for size in sizes for rater in range(1, size + 1)]
-    records["flags"] = Flag.FIRST_THREE | Flag.KEPT
+    records["flags"] = PairFlag.FIRST_THREE | PairFlag.KEPT
     records["values"] = -1
     records["values"][:, 0] = [level for sample in samples for level in sample]
     return records

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from annotator.analysis.agreement.reports import Report, report
+from annotator.analysis.agreement.reports import AgreementReport, report
 from annotator.analysis.agreement.totals import refresh
 from annotator.analysis.quality import own_work
 from annotator.analysis.quality.own_work import PeerAgreement
@@ -69,7 +69,7 @@ class Sample:
 class Filled:
     """The report on a project, what its annotators' own pages say, and the ratings as they lie in the database."""
 
-    report: Report
+    report: AgreementReport
     own: Sequence[tuple[User, PeerAgreement]]
     samples: Sequence[Sample]
 

@@ -11,7 +11,7 @@ import krippendorff
 import numpy as np
 import pytest
 
-from annotator.analysis.agreement.reports import Report, report
+from annotator.analysis.agreement.reports import AgreementReport, report
 from annotator.analysis.agreement.totals import refresh
 from annotator.models import Attribute, Project, Rubric
 from annotator.stages.importing import import_rows
@@ -43,12 +43,12 @@ def items() -> Items:
 
 
 @pytest.fixture(scope="module")
-def reports() -> list[Report]:
+def reports() -> list[AgreementReport]:
     return []
 
 
 @pytest.fixture
-def summary(db: None, items: Items, reports: list[Report]) -> Report:
+def summary(db: None, items: Items, reports: list[AgreementReport]) -> AgreementReport:
     """The report on a project into which the ratings were imported, by the first test for all of them."""
     if not reports:
         project = filled(items)
@@ -74,7 +74,7 @@ def expected(key: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("key", ATTRIBUTES)
-def test_pairs_have_the_published_kappas(summary: Report, key: str) -> None:
+def test_pairs_have_the_published_kappas(summary: AgreementReport, key: str) -> None:
     wanted = expected(key)["qwk_pairs"]
     kappas = {
         "~".join(f"expert{user.username[-1]}" for user in pair.annotators): pair.kappa[key] for pair in summary.pairs
@@ -84,14 +84,14 @@ def test_pairs_have_the_published_kappas(summary: Report, key: str) -> None:
 
 
 @pytest.mark.parametrize("key", ATTRIBUTES)
-def test_alpha_is_the_published_one(summary: Report, key: str) -> None:
+def test_alpha_is_the_published_one(summary: AgreementReport, key: str) -> None:
     alpha = summary.alpha[key]
     assert alpha.ordinal == pytest.approx(expected(key)["alpha_ordinal"], abs=ROUNDED)
     assert alpha.interval == pytest.approx(expected(key)["alpha_interval"], abs=ROUNDED)
 
 
 @pytest.mark.parametrize("key", ATTRIBUTES)
-def test_pooled_and_paired_kappas_are_scikit_learns(summary: Report, items: Items, key: str) -> None:
+def test_pooled_and_paired_kappas_are_scikit_learns(summary: AgreementReport, items: Items, key: str) -> None:
     from sklearn.metrics import cohen_kappa_score
 
     def cohen(first: list[int], second: list[int]) -> float:
@@ -109,13 +109,13 @@ def test_pooled_and_paired_kappas_are_scikit_learns(summary: Report, items: Item
 
 
 @pytest.mark.parametrize("key", ATTRIBUTES)
-def test_alpha_is_the_librarys(summary: Report, items: Items, key: str) -> None:
+def test_alpha_is_the_librarys(summary: AgreementReport, items: Items, key: str) -> None:
     data = np.array([lists[key] for lists in items.values()], float).T
     wanted = krippendorff.alpha(reliability_data=data, level_of_measurement="ordinal", value_domain=range(5))
     assert summary.alpha[key].ordinal == pytest.approx(wanted, abs=1e-9)
 
 
-def test_every_rating_counts(summary: Report) -> None:
+def test_every_rating_counts(summary: AgreementReport) -> None:
     estimate = summary.selections[Selection.ALL]["coherence"]
     assert (estimate.samples, estimate.ratings) == (1200, 3600)
     assert [rater.shared for rater in summary.annotators] == [1200] * EXPERTS

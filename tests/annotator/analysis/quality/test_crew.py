@@ -4,11 +4,11 @@ from collections import Counter
 
 import pytest
 
-from annotator.analysis.quality.flags import Flag, Kind, Measured, flagged, is_too_few
+from annotator.analysis.quality.flags import Flag, FlagKind, Measured, flagged, is_too_few
 from tests.annotator.analysis.quality.crew import FAULTS, Fault, crew
 
 TRIES = 8
-OF_ORDER_OR_TIME = {Kind.SPEEDING, Kind.POSITION, Kind.REPEATING, Kind.DRIFTING}
+OF_ORDER_OR_TIME = {FlagKind.SPEEDING, FlagKind.POSITION, FlagKind.REPEATING, FlagKind.DRIFTING}
 
 
 @pytest.mark.parametrize(("each", "noisy", "random", "hasty"), [(15, 0.5, 0.95, 0.9), (30, 0.9, 1, 1), (60, 0.9, 1, 1)])
@@ -51,4 +51,4 @@ def test_imported_work_gives_no_flag_of_order_or_time() -> None:
     imported.work.annotations["first"] = imported.work.annotations["preference"] > 0
     kinds = {flag.kind for own in imported.flags() for flag in own}
     assert not kinds & OF_ORDER_OR_TIME
-    assert Kind.DISAGREEING in kinds
+    assert FlagKind.DISAGREEING in kinds

@@ -6,7 +6,7 @@ import pytest
 from django.utils.translation import override
 
 from annotator.analysis.quality.findings import sentence
-from annotator.analysis.quality.flags import Flag, Kind, Measured, flagged, is_too_few
+from annotator.analysis.quality.flags import Flag, FlagKind, Measured, flagged, is_too_few
 
 NAMES = {"helpfulness": "Helpfulness", "verbosity": "Verbosity"}
 FINE: dict[str, Any] = {
@@ -35,25 +35,25 @@ def test_nothing_stands_out_where_all_is_fine() -> None:
     assert flags() == []
 
 
-ODD: dict[Kind, dict[str, Any]] = {
-    Kind.SPEEDING: {"speed": {"hurried": 20}},
-    Kind.STRAIGHT_LINING: {"sameness": {"flat": 40}},
-    Kind.REPEATING: {"repeats": {"longest": 9}},
-    Kind.POSITION: {"position": {"first": 75}},
-    Kind.DISAGREEING: {"kappa": 0.1},
-    Kind.LEANING: {"leaning": {"helpfulness": {"levels": -0.9, "error": 0.1}}},
-    Kind.SCATTERING: {"scatter": {"helpfulness": {**FINE["scatter"]["helpfulness"], "levels": 1.0}}},
-    Kind.DRIFTING: {"drift": {"levels": 0.7}},
+ODD: dict[FlagKind, dict[str, Any]] = {
+    FlagKind.SPEEDING: {"speed": {"hurried": 20}},
+    FlagKind.STRAIGHT_LINING: {"sameness": {"flat": 40}},
+    FlagKind.REPEATING: {"repeats": {"longest": 9}},
+    FlagKind.POSITION: {"position": {"first": 75}},
+    FlagKind.DISAGREEING: {"kappa": 0.1},
+    FlagKind.LEANING: {"leaning": {"helpfulness": {"levels": -0.9, "error": 0.1}}},
+    FlagKind.SCATTERING: {"scatter": {"helpfulness": {**FINE["scatter"]["helpfulness"], "levels": 1.0}}},
+    FlagKind.DRIFTING: {"drift": {"levels": 0.7}},
 }
 
 
 @pytest.mark.parametrize("kind", ODD)
-def test_it_is_flagged_and_nothing_else_is(kind: Kind) -> None:
+def test_it_is_flagged_and_nothing_else_is(kind: FlagKind) -> None:
     assert [flag.kind for flag in flags(**ODD[kind])] == [kind]
 
 
 @pytest.mark.parametrize("kind", ODD)
-def test_it_is_told_in_a_sentence_with_its_numbers(kind: Kind) -> None:
+def test_it_is_told_in_a_sentence_with_its_numbers(kind: FlagKind) -> None:
     (flag,) = flags(**ODD[kind])
     with override("en"):
         said = sentence(flag.kind, flag.evidence, NAMES)
@@ -63,7 +63,7 @@ def test_it_is_told_in_a_sentence_with_its_numbers(kind: Kind) -> None:
 
 
 def test_every_kind_has_a_case() -> None:
-    assert set(ODD) == set(Kind)
+    assert set(ODD) == set(FlagKind)
 
 
 FEW: list[dict[str, Any]] = [
@@ -71,8 +71,8 @@ FEW: list[dict[str, Any]] = [
     {"sameness": {"compared": 10, "flat": 10}},
     {"position": {"preferences": 10, "first": 10}},
     {"kappa": 0.0, "shared": 10},
-    {"ratings": 10, **ODD[Kind.LEANING]},
-    {"ratings": 10, **ODD[Kind.SCATTERING]},
+    {"ratings": 10, **ODD[FlagKind.LEANING]},
+    {"ratings": 10, **ODD[FlagKind.SCATTERING]},
     {"drift": {"tasks": 10, "levels": 2.0}},
     {"drift": None},
 ]
@@ -86,7 +86,7 @@ def test_few_say_nothing(different: dict[str, Any]) -> None:
 def test_whoever_follows_the_others_by_chance_disagrees_even_where_all_agree_little() -> None:
     low, chance = Measured(FINE | {"kappa": 0.3}), {"tasks": 100, "slope": 0.05, "error": 0.1}
     guessing = Measured(FINE | {"kappa": 0.13, "accord": chance})
-    assert [flag.kind for flag in flagged([guessing, *[low] * 4])[0]] == [Kind.DISAGREEING]
+    assert [flag.kind for flag in flagged([guessing, *[low] * 4])[0]] == [FlagKind.DISAGREEING]
 
 
 def test_a_few_bad_raters_do_not_hide_each_other() -> None:
@@ -131,13 +131,13 @@ def test_of_many_fair_people_none_is_flagged_for_a_side() -> None:
 
 
 def test_examples_come_along() -> None:
-    odd = Measured(FINE | {"kappa": 0.1}, {Kind.DISAGREEING: [7, 8], Kind.SPEEDING: [9]})
+    odd = Measured(FINE | {"kappa": 0.1}, {FlagKind.DISAGREEING: [7, 8], FlagKind.SPEEDING: [9]})
     assert flagged([odd, Measured(FINE), Measured(FINE)])[0][0].examples == [7, 8]
 
 
 def test_large_counts_are_grouped() -> None:
     with override("en"):
-        said = sentence(Kind.SPEEDING, {"hurried": 1201, "timed": 5000, "seconds": 9.0}, NAMES)
+        said = sentence(FlagKind.SPEEDING, {"hurried": 1201, "timed": 5000, "seconds": 9.0}, NAMES)
     assert said.startswith("1,201 of 5,000 tasks")
 
 

@@ -18,7 +18,7 @@ def rated(project: Project, cast: Cast, pairs: list[tuple[int, int]]) -> None:
         rate(project, cast.bob, other)
 
 
-def measured(project: Project, cast: Cast) -> person_work.WithOthers:
+def measured(project: Project, cast: Cast) -> person_work.PersonWithOthers:
     return person_work.with_others(project, person_work.latest_assignments(cast.alice))
 
 

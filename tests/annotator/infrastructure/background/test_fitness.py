@@ -12,7 +12,7 @@ from django.conf import LazySettings
 from django.test import Client
 
 from annotator.infrastructure.background import fitness, heartbeats, redis_client
-from annotator.infrastructure.background.fitness import Fault
+from annotator.infrastructure.background.fitness import UnfitReason
 from annotator.infrastructure.storage import artifacts
 from annotator.managing.issues import Issue, Problem, facts, issues
 from annotator.models import Installation, User
@@ -82,16 +82,16 @@ def break_gpu(monkeypatch: pytest.MonkeyPatch, settings: LazySettings) -> None:
 
 
 BROKEN = {
-    Fault.DATABASE: break_database,
-    Fault.ARTIFACTS: break_artifacts,
-    Fault.MIGRATIONS: break_migrations,
-    Fault.GPU: break_gpu,
+    UnfitReason.DATABASE: break_database,
+    UnfitReason.ARTIFACTS: break_artifacts,
+    UnfitReason.MIGRATIONS: break_migrations,
+    UnfitReason.GPU: break_gpu,
 }
 
 
 @pytest.mark.parametrize("fault", BROKEN)
 def test_an_unfit_worker_consumes_nothing_until_it_is_fit_again(
-    marked: None, fault: Fault, monkeypatch: pytest.MonkeyPatch, settings: LazySettings
+    marked: None, fault: UnfitReason, monkeypatch: pytest.MonkeyPatch, settings: LazySettings
 ) -> None:
     consumer = Consumer("train", "light")
     thread = heartbeats._Heartbeat(consumer)
@@ -112,17 +112,17 @@ def test_a_queue_that_promises_no_gpu_needs_none(
 ) -> None:
     break_gpu(monkeypatch, settings)
     assert fitness.fault_of(["light", "score"]) is None
-    assert fitness.fault_of(["train"]) == Fault.GPU
+    assert fitness.fault_of(["train"]) == UnfitReason.GPU
 
 
 def test_work_is_refused_with_the_reason_while_only_an_unfit_worker_is_there() -> None:
-    heartbeats.beat("light@there", ["light"], Fault.ARTIFACTS)
+    heartbeats.beat("light@there", ["light"], UnfitReason.ARTIFACTS)
     with refusal("no_worker", match="is running, but takes no work: it does not see the installation's"):
         heartbeats.require("light")
     heartbeats.beat("light@here", ["light"])
     heartbeats.require("light")
     health = heartbeats.listening()["light"]
-    assert (health.workers, health.unfit) == (1, (Fault.ARTIFACTS,))
+    assert (health.workers, health.unfit) == (1, (UnfitReason.ARTIFACTS,))
 
 
 def test_a_worker_of_before_says_nothing_of_its_fitness() -> None:
@@ -132,7 +132,7 @@ def test_a_worker_of_before_says_nothing_of_its_fitness() -> None:
 
 
 def test_health_and_the_project_say_that_a_worker_is_there_and_what_it_lacks(client: Client, marked: None) -> None:
-    heartbeats.beat("light@there", ["light"], Fault.ARTIFACTS)
+    heartbeats.beat("light@there", ["light"], UnfitReason.ARTIFACTS)
     answer = client.get("/api/v1/health/ready/")
     said = "A worker of the queue 'light' is running, but takes no work: it does not see the installation's artifacts."
     assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
@@ -144,7 +144,7 @@ def test_health_and_the_project_say_that_a_worker_is_there_and_what_it_lacks(cli
 
 
 def test_the_models_page_says_it_too(client: Client, marked: None) -> None:
-    heartbeats.beat("train@there", ["train"], Fault.GPU)
+    heartbeats.beat("train@there", ["train"], UnfitReason.GPU)
     project = make_project()
     client.force_login(User.objects.create_superuser("root", password="only-for-tests"))
     page = client.get(f"/projects/{project.slug}/models/").content.decode()

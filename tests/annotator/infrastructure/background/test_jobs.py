@@ -16,7 +16,7 @@ from annotator.infrastructure import jobs
 from annotator.infrastructure.background import heartbeats
 from annotator.infrastructure.db import locks
 from annotator.infrastructure.db.clock import database_now
-from annotator.infrastructure.jobs import ATTEMPTS, Ended, FileMissing, Kind, PutDown, by_turns, run_waiting
+from annotator.infrastructure.jobs import ATTEMPTS, Ended, FileMissing, JobKind, PutDown, by_turns, run_waiting
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.stopping import stopping
 from annotator.models import ImportJob, Project, User
@@ -39,11 +39,13 @@ def asked(project: Project, by: User | None = None, **fields: Any) -> ImportJob:
     return ImportJob.objects.create(project=project, requested_by=by, **fields)
 
 
-def kind(work: Work = jobs.finish, **more: Any) -> Kind[ImportJob]:
+def kind(work: Work = jobs.finish, **more: Any) -> JobKind[ImportJob]:
     def done(job: ImportJob) -> None:
         work(job)
 
-    return Kind("test jobs", jobs=lambda: ImportJob.objects.select_related("project"), work=done, lost="Lost.", **more)
+    return JobKind(
+        "test jobs", jobs=lambda: ImportJob.objects.select_related("project"), work=done, lost="Lost.", **more
+    )
 
 
 def again(job: ImportJob) -> ImportJob:

@@ -268,7 +268,7 @@ def test_a_late_answer_of_a_lost_worker_changes_nothing(project: Project, hook: 
     current = deliveries._taken(hook.pk, now=database_now())
     assert late
     assert current == late
-    deliveries._record(late, outbound_http.Outcome(500, "HTTP 500", 0.1), now=database_now())
+    deliveries._record(late, outbound_http.PostOutcome(500, "HTTP 500", 0.1), now=database_now())
     assert again(current).status is None
 
 

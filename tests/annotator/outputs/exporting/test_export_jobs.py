@@ -20,7 +20,7 @@ from annotator.infrastructure.storage.disk_space import DiskNearlyFull
 from annotator.models import AuditEntry, ExportJob, Membership, Project, Role, Task, User
 from annotator.outputs.exporting import jobs
 from annotator.outputs.exporting.filters import EVERYTHING, Filters
-from annotator.outputs.exporting.rows import ForManagers, UnknownExport, export
+from annotator.outputs.exporting.rows import ForManagersOnly, UnknownExport, export
 from tests.builders import make_member, make_project, make_task, rate
 from tests.conftest import Cast
 from tests.refusals import refusal
@@ -89,7 +89,7 @@ def test_a_request_is_refused_as_a_download_is(project: Project, cast: Cast) -> 
         wanted(project, cast.carol, "poem")
     reviewer = Membership.objects.get(project=project, user=cast.alice)
     Membership.objects.filter(pk=reviewer.pk).update(role=Role.REVIEWER)
-    with pytest.raises(ForManagers):
+    with pytest.raises(ForManagersOnly):
         wanted(project, cast.alice, "scores")
 
 

@@ -15,7 +15,7 @@ from annotator.outputs.exporting.columns import JSON
 from annotator.outputs.exporting.filters import EVERYTHING, Filters
 from annotator.outputs.exporting.formats import WriterFailed, encoded
 from annotator.outputs.exporting.layouts import LAYOUTS
-from annotator.outputs.exporting.rows import ForManagers, export, layouts_for
+from annotator.outputs.exporting.rows import ForManagersOnly, export, layouts_for
 from annotator.reading import access
 from annotator.stages import annotation
 from annotator.stages.importing import import_rows
@@ -275,7 +275,7 @@ def test_scores_are_for_managers(project: Project, cast: Cast) -> None:
     assert access.manages(cast.carol, project)
     assert "scores" in layouts_for(project, cast.carol)
     assert "scores" not in layouts_for(project, rita)
-    with pytest.raises(ForManagers):
+    with pytest.raises(ForManagersOnly):
         export(project, layout="scores", format="jsonl", by=rita)
 
 

@@ -10,7 +10,7 @@ from annotator.models import Project, Rating, Response
 from annotator.outputs.exporting.layouts import LAYOUTS
 from annotator.outputs.exporting.rows import export
 from annotator.stages.importing.layouts import read_tasks
-from annotator.stages.importing.rows import GivenAnnotation, Rules, TaskRow
+from annotator.stages.importing.rows import GivenAnnotation, ImportRules, TaskRow
 from annotator.stages.importing.sources import read_rows
 from rewards.models import Score
 from tests.annotator.outputs.exporting.test_helpsteer3 import CONFIGURATIONS
@@ -309,7 +309,7 @@ def as_said(file: Path) -> dict[str, list[Any]]:
 
 def tasks_in(file: Path) -> list[TaskRow]:
     with file.open("rb") as stream:
-        tasks = list(read_tasks(read_rows(stream), Rules(dict.fromkeys(ATTRIBUTES, 5), ties=False)))
+        tasks = list(read_tasks(read_rows(stream), ImportRules(dict.fromkeys(ATTRIBUTES, 5), ties=False)))
     assert all(isinstance(task, TaskRow) for task in tasks)
     return [task for task in tasks if isinstance(task, TaskRow)]
 

@@ -86,7 +86,7 @@ def test_a_project_has_so_many_releases_and_no_more(
 ) -> None:
     monkeypatch.setattr(jobs, "MOST", 2)
     first, _ = made(), made()
-    with pytest.raises(jobs.TooManyReleases, match="Talk has 2 releases"):
+    with pytest.raises(jobs.TooManyReleaseJobs, match="Talk has 2 releases"):
         made()
     jobs.delete(first)
     assert made().number == 3

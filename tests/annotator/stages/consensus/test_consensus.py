@@ -241,7 +241,7 @@ def test_the_filter_looks_at_the_kept_or_at_all() -> None:
 
 
 def test_nobody_agrees_on_nothing() -> None:
-    assert outcome([], RULES) == consensus.Outcome((), {}, {}, None, None, None, "")
+    assert outcome([], RULES) == consensus.ConsensusOutcome((), {}, {}, None, None, None, "")
 
 
 # Preferences -----------------------------------------------------------------------------------------------

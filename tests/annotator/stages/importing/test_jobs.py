@@ -525,7 +525,7 @@ def parquet(*rows: dict[str, Any]) -> bytes:
     return file.getvalue()
 
 
-def shown(project: Project, content: bytes, mapping: Any = None) -> samples.Preview:
+def shown(project: Project, content: bytes, mapping: Any = None) -> samples.SamplePreview:
     return samples.preview(project, jobs.sample_of(uploaded(project, content)), mapping)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from annotator.stages.importing.layouts import read_tasks
-from annotator.stages.importing.rows import GivenPreference, RawRow, Rejected, Rules, TaskRow
+from annotator.stages.importing.rows import GivenPreference, ImportRules, RawRow, Rejected, TaskRow
 from tests.builders import ATTRIBUTES, label_row, ratings_row, task_row
 
 Checked = TaskRow | Rejected
@@ -14,7 +14,7 @@ Checked = TaskRow | Rejected
 
 def checked(*rows: dict[str, Any], from_csv: bool = False) -> list[Checked]:
     raw = [RawRow(number, row, from_csv=from_csv) for number, row in enumerate(rows, 1)]
-    return list(read_tasks(raw, Rules(dict.fromkeys(ATTRIBUTES, 5), ties=False)))
+    return list(read_tasks(raw, ImportRules(dict.fromkeys(ATTRIBUTES, 5), ties=False)))
 
 
 def accepted(row: dict[str, Any]) -> TaskRow:
@@ -177,7 +177,7 @@ def test_what_no_layout_needs_is_kept_as_metadata() -> None:
 
 def test_a_score_of_an_attribute_that_the_project_lacks_is_refused() -> None:
     raw = RawRow(1, label_row("p", "a"))
-    (refused,) = read_tasks([raw], Rules({"charm": 5}, ties=False))
+    (refused,) = read_tasks([raw], ImportRules({"charm": 5}, ties=False))
     assert isinstance(refused, Rejected)
     assert refused.error.startswith("the project has no attribute helpfulness")
 
@@ -240,10 +240,10 @@ def test_a_preference_row_is_a_task_with_its_raters_preferences() -> None:
 
 def test_a_rater_s_tie_is_taken_where_ties_are_allowed() -> None:
     raw = RawRow(1, preference_row(all_preferences_unprocessed=[{"strength": 0}]))
-    (taken,) = read_tasks([raw], Rules({}, ties=True))
+    (taken,) = read_tasks([raw], ImportRules({}, ties=True))
     assert isinstance(taken, TaskRow)
     assert taken.preferences == (GivenPreference(0, ""),)
-    (refused,) = read_tasks([raw], Rules({}, ties=False))
+    (refused,) = read_tasks([raw], ImportRules({}, ties=False))
     assert isinstance(refused, Rejected)
     assert refused.error.endswith("is 0: this project allows no ties. A manager can turn on allow_ties")
 

@@ -8,7 +8,7 @@ import pytest
 
 from annotator.stages.importing.layouts import read_tasks
 from annotator.stages.importing.results import Notes
-from annotator.stages.importing.rows import RawRow, Rejected, Rules, TaskRow
+from annotator.stages.importing.rows import ImportRules, RawRow, Rejected, TaskRow
 from tests.builders import ATTRIBUTES
 
 USER = {"role": "user", "content": "Name a prime, please."}
@@ -132,7 +132,7 @@ WORDS = {
 """Texts that say what something is, and are read as that. Those of people become hashes."""
 
 
-RULES = Rules(dict.fromkeys(ATTRIBUTES, 5), ties=False)
+RULES = ImportRules(dict.fromkeys(ATTRIBUTES, 5), ties=False)
 
 
 def read(row: dict[str, Any], **how: Any) -> list[TaskRow | Rejected]:

@@ -14,7 +14,7 @@ from annotator.outputs.exporting.rows import export
 from annotator.stages.importing import import_rows
 from annotator.stages.importing.layouts import read_tasks
 from annotator.stages.importing.mappings import mapping_of_text
-from annotator.stages.importing.rows import GivenAnnotation, RawRow, Rejected, Rules, TaskRow
+from annotator.stages.importing.rows import GivenAnnotation, ImportRules, RawRow, Rejected, TaskRow
 from tests.annotator.outputs.exporting.test_preferences import preferred
 from tests.builders import ATTRIBUTES, NOW, imported, make_project, task_row
 from tests.conftest import Cast
@@ -28,7 +28,7 @@ LEVELS = dict.fromkeys(ATTRIBUTES, 5)
 
 def checked(*rows: dict[str, Any], ties: bool = False, from_csv: bool = False) -> list[TaskRow | Rejected]:
     raw = [RawRow(number, row, from_csv=from_csv) for number, row in enumerate(rows, 1)]
-    return list(read_tasks(raw, Rules(LEVELS, ties)))
+    return list(read_tasks(raw, ImportRules(LEVELS, ties)))
 
 
 def accepted(row: dict[str, Any], **options: Any) -> TaskRow:

@@ -14,7 +14,7 @@ from annotator.stages.importing import UnreadableFile, import_rows
 from annotator.stages.importing.conversations import Message
 from annotator.stages.importing.layouts import read_tasks
 from annotator.stages.importing.results import Notes
-from annotator.stages.importing.rows import RawRow, Rejected, Rules, TaskRow
+from annotator.stages.importing.rows import ImportRules, RawRow, Rejected, TaskRow
 from annotator.stages.importing.sources import read_rows
 from tests.builders import ATTRIBUTES, NOW, imported, label_row, task_row
 from tests.servers import ROOT
@@ -35,7 +35,7 @@ def answer(text: str) -> Message:
 
 def read(*rows: dict[str, Any], ties: bool = False, from_csv: bool = False) -> list[TaskRow | Rejected]:
     raw = [RawRow(number, row, from_csv=from_csv) for number, row in enumerate(rows, 1)]
-    return list(read_tasks(raw, Rules(dict.fromkeys(ATTRIBUTES, 5), ties, {"right": 2}, "right")))
+    return list(read_tasks(raw, ImportRules(dict.fromkeys(ATTRIBUTES, 5), ties, {"right": 2}, "right")))
 
 
 def accepted(row: dict[str, Any], **how: Any) -> TaskRow:

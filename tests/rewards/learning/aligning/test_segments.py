@@ -11,7 +11,7 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from rewards.learning.aligning.rows import Segment
+from rewards.learning.aligning.rows import ScoredSpan
 from rewards.learning.aligning.segments import (
     RewrittenResponse,
     columns,
@@ -33,11 +33,11 @@ from tests.rewards.learning.aligning.builders import (
 )
 
 
-def cut(*bounds: int) -> list[Segment]:
-    return [Segment(start, end, {"a": 1.0}) for start, end in pairwise(bounds)]
+def cut(*bounds: int) -> list[ScoredSpan]:
+    return [ScoredSpan(start, end, {"a": 1.0}) for start, end in pairwise(bounds)]
 
 
-def owned(frame: ChatFrame, response: str, segments: list[Segment], *prompt: str) -> dict[int, str]:
+def owned(frame: ChatFrame, response: str, segments: list[ScoredSpan], *prompt: str) -> dict[int, str]:
     """The text that each segment's tokens hold together."""
     located = frame.locate(Item("", turns(*(prompt or ("Why?",))), response))
     ids = located.encoded.ids[located.encoded.response_start :]
@@ -174,7 +174,7 @@ def test_a_conversation_that_the_template_refuses_is_said_with_its_line(tmp_path
 def test_the_reward_of_a_segment_is_the_weighted_mean_of_its_scores() -> None:
     weights = normalised({"a": 3.0, "b": 1.0}, ["a", "b"])
     assert weights == {"a": 0.75, "b": 0.25}
-    assert rewards_of([Segment(0, 1, {"a": 4.0, "b": 0.0})], weights) == [3.0]
+    assert rewards_of([ScoredSpan(0, 1, {"a": 4.0, "b": 0.0})], weights) == [3.0]
 
 
 def test_without_weights_all_aspects_count_alike() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rewards.learning.benchmarks.cases import Case, Judged
+from rewards.learning.benchmarks.cases import Case, JudgedCase
 from rewards.learning.data import Turn
 
 Row = dict[str, Any]
@@ -32,7 +32,7 @@ def labelled_row(source: str = "mmlu-pro-law", label: str = "B>A", **fields: Any
     return {"pair_id": "1", "source": source, "question": "Is it?", **answers, "label": label, **fields}
 
 
-def judged(group: str, good: Sequence[float], bad: Sequence[float], *, name: str = "1") -> Judged:
+def judged(group: str, good: Sequence[float], bad: Sequence[float], *, name: str = "1") -> JudgedCase:
     answers = tuple("a" for _ in good), tuple("b" for _ in bad)
     case = Case(name, group, (Turn("user", name),), *answers)
-    return Judged(case, np.array(good, dtype=float), np.array(bad, dtype=float))
+    return JudgedCase(case, np.array(good, dtype=float), np.array(bad, dtype=float))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rewards.learning.benchmarks import BENCHMARKS, judgebench, preferences, rmbench
-from rewards.learning.benchmarks.cases import Benchmark, Judged
+from rewards.learning.benchmarks.cases import Benchmark, JudgedCase
 from tests.rewards.learning.benchmarks.builders import judged, labelled_row, pair_row, styles_row
 
 
@@ -74,7 +74,7 @@ def test_pairs_are_counted_over_all_and_by_source() -> None:
 
 def test_what_length_alone_would_give_stands_beside_the_accuracy() -> None:
     case = preferences.case(pair_row(chosen="long enough", rejected="no"))
-    overall = preferences.measure([Judged(case, np.array([0.0]), np.array([1.0]))])["all"]
+    overall = preferences.measure([JudgedCase(case, np.array([0.0]), np.array([1.0]))])["all"]
     assert (overall["accuracy"], overall["longer_wins"], overall["length_correlation"]) == (0, 1, pytest.approx(-1))
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from rewards.learning.benchmarks import rewardbench1
-from rewards.learning.benchmarks.cases import Judged
+from rewards.learning.benchmarks.cases import JudgedCase
 from rewards.learning.benchmarks.rewardbench1 import SECTIONS, WEIGHTS, measure, section_score
 from tests.rewards.learning.benchmarks.builders import judged
 
@@ -86,7 +86,7 @@ def test_the_same_rows_give_the_same_intervals() -> None:
     assert measure(rows) == measure(rows)
 
 
-def rows_with(accuracies: dict[str, float]) -> list[Judged]:
+def rows_with(accuracies: dict[str, float]) -> list[JudgedCase]:
     counts = {name: rows for subsets in SECTIONS.values() for name, rows in subsets.items()}
     return [
         judged(name, [n < round(accuracies[name] * count)], [0], name=f"{name}{n}")

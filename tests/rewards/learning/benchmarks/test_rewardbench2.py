@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rewards.learning.benchmarks.cases import Judged
+from rewards.learning.benchmarks.cases import JudgedCase
 from rewards.learning.benchmarks.rewardbench2 import DOMAINS, Rewards, case, measure, result, ties_score
 from tests.rewards.learning.benchmarks.builders import best_of_four_row, judged
 
@@ -58,7 +58,7 @@ def test_a_row_of_ties_without_its_kind_of_id_is_refused() -> None:
         case(best_of_four_row("Ties", id="7"))
 
 
-def whole(*, right: tuple[str, ...]) -> list[Judged]:
+def whole(*, right: tuple[str, ...]) -> list[JudgedCase]:
     rows = []
     for name, count in DOMAINS.items():
         for n in range(count):

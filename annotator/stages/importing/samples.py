@@ -57,7 +57,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class ImportPreview:
+class SamplePreview:
     """What the sample's rows become: tasks, at most MOST_TASKS, and rows that would be refused.
 
     `layout` is that of the first task, or that by which the first refused row was recognised.
@@ -83,7 +83,7 @@ class ImportPreview:
         return found
 
 
-def preview(project: Project, sample: Sample, mapping: ColumnMapping | None, *, person: str = "") -> ImportPreview:
+def preview(project: Project, sample: Sample, mapping: ColumnMapping | None, *, person: str = "") -> SamplePreview:
     """Reads the sample of a file, which may be one `person`'s, as an import would. Raises MissingColumn."""
     tasks: list[TaskRow] = []
     refused: list[Rejected] = []
@@ -97,7 +97,7 @@ def preview(project: Project, sample: Sample, mapping: ColumnMapping | None, *, 
             refused += [Rejected(row.line, LEFT_OUT + why, of_rating=True) for why in row.left_out]
         if len(tasks) == MOST_TASKS:
             break
-    return ImportPreview(tasks, refused)
+    return SamplePreview(tasks, refused)
 
 
 def _short(text: str) -> str:

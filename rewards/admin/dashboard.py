@@ -91,7 +91,6 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         _group(project.name, map(_entry, pages_of(project, manages=project.manages)))
         for project in newest[:PROJECTS_IN_SIDEBAR]
     ]
-    of_all = [_of_administrators()] if user.is_superuser else []
     people = [
         _link(_("Projects"), "folder", "admin:annotator_project_changelist"),
         _link(_("Tasks"), "list_alt", "admin:annotator_task_changelist"),
@@ -108,28 +107,23 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         _link(_("Policies"), "forum", "admin:rewards_policy_changelist"),
         _link(_("Scores"), "leaderboard", "admin:rewards_score_changelist"),
     ]
-    return [
-        _group("", map(_entry, places_of(user))),
-        *of_projects,
-        _group(_("Rating work"), people),
-        _group(_("Reward models"), models),
-        *of_all,
-    ]
-
-
-def _link(title: str, icon: str, name: str) -> dict[str, Any]:
-    return {"title": title, "icon": icon, "link": reverse_lazy(name)}
-
-
-def _of_administrators() -> dict[str, Any]:
-    """Returns the links to what concerns the installation as a whole."""
-    links = [
+    installation = [
         _link(_("Accounts"), "manage_accounts", "admin:annotator_user_changelist"),
         _link(_("Tokens"), "key", "admin:annotator_token_changelist"),
         _link(_("Invitations"), "mail", "admin:annotator_invitation_changelist"),
         _link(_("Webhooks"), "webhook", "admin:annotator_webhook_changelist"),
     ]
-    return _group(_("Installation"), links)
+    return [
+        _group("", map(_entry, places_of(user))),
+        *of_projects,
+        _group(_("Rating work"), people),
+        _group(_("Reward models"), models),
+        *([_group(_("Installation"), installation)] if user.is_superuser else []),
+    ]
+
+
+def _link(title: str, icon: str, name: str) -> dict[str, Any]:
+    return {"title": title, "icon": icon, "link": reverse_lazy(name)}
 
 
 def _group(title: str, items: Iterable[dict[str, Any]]) -> dict[str, Any]:

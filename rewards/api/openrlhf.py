@@ -21,7 +21,6 @@ from annotator.infrastructure import audit
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.web import lane_shares, query_parameters
-from annotator.models import User
 from annotator.reading import access
 from rewards import scoring
 from rewards.evaluation.chat_markup import item_of
@@ -74,7 +73,9 @@ class OpenRLHF(ForScoring, APIView):
     def post(self, request: Request, slug: str) -> Response:
         user = access.user_of(request)
         lane_shares.require_share(request._request, user.pk)
-        model = _model(user, slug, query_parameters.number(request.query_params, "model"))
+        project = get_object_or_404(access.reviewed_projects(user), slug=slug)
+        pk = query_parameters.number(request.query_params, "model")
+        model = scoring.champion(project) if pk is None else get_object_or_404(RewardModel, project=project, pk=pk)
         # Counted before the serializer looks at each one, which would cost time for a list of any length.
         queries = request.data.get("query") if isinstance(request.data, dict) else None
         if isinstance(queries, list) and len(queries) > MOST_QUERIES:
@@ -87,13 +88,6 @@ class OpenRLHF(ForScoring, APIView):
         rewards = [result["reward"] for result in results]
         logs = {key: [result["scores"][key] for result in results] for key in model.attributes}
         return Response({"rewards": rewards, "scores": rewards, "extra_logs": logs})
-
-
-def _model(user: User, slug: str, pk: int | None) -> RewardModel:
-    project = get_object_or_404(access.reviewed_projects(user), slug=slug)
-    if pk is None:
-        return scoring.champion(project)
-    return get_object_or_404(RewardModel, project=project, pk=pk)
 
 
 @lru_cache(maxsize=1_024)

@@ -24,7 +24,7 @@ from annotator.reading import access
 from rewards.access import managed_policy, managed_policy_run
 from rewards.api.model_downloads import ModelFileSerializer
 from rewards.api.serializers import LearntSerializer, RunSerializer
-from rewards.models import WORKING_STATES, Policy, RunState, Snapshot, TrainingRun
+from rewards.models import WORKING_STATES, Policy, RunState, TrainingRun
 from rewards.policies import downloads, policy_runs, registry
 from rewards.reasons import in_english
 from rewards.runs import runs
@@ -135,23 +135,19 @@ class PolicyRuns(generics.ListCreateAPIView[TrainingRun]):
     def post(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         project = access.managed_project(access.user_of(request), self.kwargs["slug"])
         data = validated(PolicyRunRequestSerializer(data=request.data))
+        content_hash, snapshot = data.get("snapshot"), None
+        if content_hash is not None:
+            snapshot = project.snapshots.filter(content_hash=content_hash).first()
+            if snapshot is None:
+                raise serializers.ValidationError({"snapshot": [_("The project has no such snapshot.")]})
         run = policy_runs.request(
             project,
             reason=data["reason"],
             config=data["config"],
-            snapshot=_snapshot(project, data.get("snapshot")),
+            snapshot=snapshot,
             by=access.user_of(request),
         )
         return _accepted(run)
-
-
-def _snapshot(project: Project, content_hash: str | None) -> Snapshot | None:
-    if content_hash is None:
-        return None
-    snapshot = project.snapshots.filter(content_hash=content_hash).first()
-    if snapshot is None:
-        raise serializers.ValidationError({"snapshot": [_("The project has no such snapshot.")]})
-    return snapshot
 
 
 def _accepted(run: TrainingRun) -> Response:

@@ -33,11 +33,11 @@ class Markup:
 
     def turns(self, text: str) -> Turns:
         """Returns the turns of the text; an empty list where it is not in this markup."""
-        return [_turn(opening[1], self._content(rest)) for opening, rest in _parts(self.opens, text)]
-
-    def _content(self, text: str) -> str:
-        places = [place for mark in self.closes if (place := text.find(mark)) >= 0]
-        return text[: min(places)] if places else text
+        turns = []
+        for opening, rest in _parts(self.opens, text):
+            places = [place for mark in self.closes if (place := rest.find(mark)) >= 0]
+            turns.append(_turn(opening[1], rest[: min(places, default=len(rest))]))
+        return turns
 
 
 MARKUPS = (

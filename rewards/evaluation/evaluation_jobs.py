@@ -99,7 +99,11 @@ def work(job_id: int) -> None:
 
 
 def _measure(job: EvaluationJob) -> None:
-    file, folder = _file_of(job), _folder(job)
+    file, folder = job.directory() / job.file_name, _folder(job)
+    if not file.is_file():
+        if job.tries < jobs.ATTEMPTS:
+            raise jobs.FileMissing
+        raise Refusal(f"{job.file_name} did not arrive. Send it again.", code="evaluation_failed")
     folder.mkdir(exist_ok=True)
     metrics = evaluation.measured(job.reward_model, str(file), folder=folder, beat=partial(_beat, job))
     _finish(job, metrics)
@@ -109,15 +113,6 @@ def _measure(job: EvaluationJob) -> None:
 def _clean(job: EvaluationJob) -> None:
     if not EvaluationJob.objects.active().filter(pk=job.pk).exists():  # otherwise another worker reads the file
         shutil.rmtree(job.directory(), ignore_errors=True)
-
-
-def _file_of(job: EvaluationJob) -> Path:
-    file = job.directory() / job.file_name
-    if not file.is_file():
-        if job.tries < jobs.ATTEMPTS:
-            raise jobs.FileMissing
-        raise Refusal(f"{job.file_name} did not arrive. Send it again.", code="evaluation_failed")
-    return file
 
 
 def _folder(job: EvaluationJob) -> Path:

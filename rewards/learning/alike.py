@@ -43,13 +43,13 @@ def with_alike(tasks: Sequence[Task], encoded: Iterable[Encoded]) -> list[Task]:
     better.
     """
     rows = iter(encoded)
-    return [_with_alike(task, [next(rows).ids for _ in task.responses]) for task in tasks]
-
-
-def _with_alike(task: Task, ids: Sequence[tuple[int, ...]]) -> Task:
-    places = combinations(range(len(ids)), 2)
-    alike = tuple((first, second) for first, second in places if ids[first] == ids[second])
-    return task if alike == task.alike else replace(task, alike=alike)
+    found = []
+    for task in tasks:
+        ids = [next(rows).ids for _ in task.responses]
+        places = combinations(range(len(ids)), 2)
+        alike = tuple((first, second) for first, second in places if ids[first] == ids[second])
+        found.append(task if alike == task.alike else replace(task, alike=alike))
+    return found
 
 
 def alike_of(tasks: Sequence[Task], frame: Frame, reward: Mapping[str, float], *, most: int) -> Alike:

@@ -7,7 +7,7 @@ subset looks worse than it is, or better. The rows by which promotion decides ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -179,9 +179,15 @@ def curve_of(
     sizes: the prompts of each size; measure: RMSE or WRONG.
     """
     labels = np.stack([one.labels for one in folds]).mean(axis=0)
-    errors = np.stack([one.errors for one in folds])
+    errors, accuracies = np.stack([one.errors for one in folds]), np.stack([one.accuracy for one in folds])
     law, outlook = outlook_of(labels, errors, now=now, more=more, measure=measure, seed=seed)
-    points = [asdict(point) for point in _points(folds, sizes, measure)]
+    points = []
+    for i, size in enumerate(sizes):
+        error = _as_shown(np.array(_interval(errors[:, i])), measure).tolist()
+        # A fold without a pair says nothing about accuracy.
+        judged = accuracies[np.isfinite(accuracies[:, i]), i]
+        accuracy = np.clip(_interval(judged), 0, 1).tolist() if len(judged) > 1 else (None, None, None)
+        points.append(asdict(Point(round(labels[i]), size, *error, *accuracy)))
     return {"measure": measure, "points": points, "law": asdict(law), "outlook": asdict(outlook), "draws": len(folds)}
 
 
@@ -264,17 +270,6 @@ def _shared(folds: int) -> float:
     equation 9.
     """
     return 1 / folds + 1 / (folds - 1)
-
-
-def _points(folds: Sequence[FoldErrors], sizes: Sequence[int], measure: str) -> Iterator[Point]:
-    labels = np.stack([fold.labels for fold in folds]).mean(axis=0)
-    errors, accuracies = np.stack([fold.errors for fold in folds]), np.stack([fold.accuracy for fold in folds])
-    for i, size in enumerate(sizes):
-        error = _as_shown(np.array(_interval(errors[:, i])), measure).tolist()
-        # A fold without a pair says nothing about accuracy.
-        judged = accuracies[np.isfinite(accuracies[:, i]), i]
-        accuracy = np.clip(_interval(judged), 0, 1).tolist() if len(judged) > 1 else (None, None, None)
-        yield Point(round(labels[i]), size, *error, *accuracy)
 
 
 def _interval(values: Floats) -> tuple[float, float, float]:

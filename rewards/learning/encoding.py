@@ -86,18 +86,15 @@ class PairFrame:
 
     def encode(self, item: Item) -> Encoded:
         with naming(item):
-            return self._encode(item)
-
-    def _encode(self, item: Item) -> Encoded:
-        # Offsets take time, and only segments need them.
-        response, spans = self._tokens(item.response, offsets=bool(item.segments))
-        room = self.max_length - len(self.before) - len(self.between) - len(self.after)
-        kept = response[:room]
-        prompt, lost = self._prompt(item.conversation, room - len(kept))
-        ids = (*self.before, *prompt, *self.between, *kept, *self.after)
-        start = len(ids) - len(self.after) - len(kept)
-        encoded = Encoded(ids, start, len(response), lost, len(response) - len(kept))
-        return segmented(Located(encoded, tuple(spans[: len(kept)]), item.response), item)
+            # Offsets take time, and only segments need them.
+            response, spans = self._tokens(item.response, offsets=bool(item.segments))
+            room = self.max_length - len(self.before) - len(self.between) - len(self.after)
+            kept = response[:room]
+            prompt, lost = self._prompt(item.conversation, room - len(kept))
+            ids = (*self.before, *prompt, *self.between, *kept, *self.after)
+            start = len(ids) - len(self.after) - len(kept)
+            encoded = Encoded(ids, start, len(response), lost, len(response) - len(kept))
+            return segmented(Located(encoded, tuple(spans[: len(kept)]), item.response), item)
 
     def _prompt(self, conversation: Sequence[Turn], room: int) -> tuple[list[int], int]:
         """Returns the tokens of the prompt, at most `room` of them, and how many were lost."""

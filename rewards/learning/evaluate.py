@@ -25,7 +25,6 @@ from rewards.learning.data import (
     EmptyPart,
     Floats,
     Item,
-    Response,
     Task,
     Turn,
     aspects_in,
@@ -217,6 +216,9 @@ def prediction_rows(
     responses = [(task, response) for task in tasks for response in task.responses]
     of_segments = segment_fields(tasks, segments, manifest)
     for (task, response), row, error, more in zip(responses, predicted.tolist(), errors, of_segments, strict=True):
+        ids = [one.id for one in task.responses]
+        place = ids.index(response.id)
+        same = [ids[sum(pair) - place] for pair in task.alike if place in pair]
         result = scored(dict(zip(manifest.attributes, row, strict=True)), manifest.attribute_weights)
         yield {
             "task": task.id,
@@ -226,16 +228,9 @@ def prediction_rows(
             "reward": result.reward,
             "squared_error": float(np.nansum(error)),
             "labels": int(np.isfinite(error).sum()),
-            **_same_as(task, response),
+            **({"same_as": same} if same else {}),
             **more,
         }
-
-
-def _same_as(task: Task, response: Response) -> dict[str, list[str]]:
-    ids = [one.id for one in task.responses]
-    place = ids.index(response.id)
-    same = [ids[sum(pair) - place] for pair in task.alike if place in pair]
-    return {"same_as": same} if same else {}
 
 
 # Slices ------------------------------------------------------------------------------------------------------

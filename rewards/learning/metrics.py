@@ -42,7 +42,10 @@ def attribute_measures(
     values = {name: statistic(np.ones(len(y))) for name, statistic in statistics.items()}
     mean_rmse = rmse(np.full_like(y, mean), y)
     r2 = 1 - (rmse(p, y) / mean_rmse) ** 2 if mean_rmse else None
-    measures = {"n": len(y), "not_finite": 0, **values, "mean_rmse": mean_rmse, "r2": r2, **_undefined(p, y)}
+    measures: Measures = {"n": len(y), "not_finite": 0, **values, "mean_rmse": mean_rmse, "r2": r2}
+    if constant := "score" if is_constant(p) else "label" if is_constant(y) else "":
+        # There is no correlation then.
+        measures["reason"] = f"the same {constant} for every response"
     if prompts is None:
         return measures
     labelled = [prompt for prompt, is_labelled in zip(prompts, known, strict=True) if is_labelled]
@@ -59,13 +62,6 @@ def over_all(errors: Floats, labels: Floats, prompts: Sequence[str]) -> Measures
     statistic = root_mean_square(errors[known])
     intervals = by_prompt([prompts[row] for row in rows.tolist()], lambda w: {"rmse": statistic(w)})
     return {"rmse": statistic(np.ones(len(rows))), "n": len(rows), "intervals": intervals}
-
-
-def _undefined(predicted: Floats, labels: Floats) -> Measures:
-    """Returns the reason why there is no correlation, where there is none."""
-    if is_constant(predicted):
-        return {"reason": "the same score for every response"}
-    return {"reason": "the same label for every response"} if is_constant(labels) else {}
 
 
 def is_constant(values: Floats) -> bool:

@@ -119,12 +119,11 @@ class Packed:
         It is None where a stretch continues no other: then plain causal attention is enough. The masks hold 0 and -inf,
         as booleans would be turned into those in every layer.
         """
+        before = [None if s.after is None else self.stretches[s.after].length for s in self.stretches]
         return [
-            None if s.after is None else self._mask(s.length, self.stretches[s.after].length) for s in self.stretches
+            None if b is None else torch.full((s.length, b + s.length), -torch.inf, device=self.ids.device).triu(b + 1)
+            for s, b in zip(self.stretches, before, strict=True)
         ]
-
-    def _mask(self, own: int, before: int) -> Tensor:
-        return torch.full((own, before + own), -torch.inf, device=self.ids.device).triu(before + 1)
 
 
 def pack(groups: Sequence[Sequence[Encoded]], *, device: torch.device) -> Packed:

@@ -10,11 +10,10 @@ from dataclasses import replace
 from functools import cache
 
 import torch
-from torch import Tensor
 
 from rewards.learning.config import AUTO, BFLOAT16, FLOAT32
 from rewards.learning.data import Item, Turn
-from rewards.learning.model import ENCODER, Batch, Loaded
+from rewards.learning.model import ENCODER, Loaded
 
 BF16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16")
 """The instruction sets that multiply matrices in bf16 faster than in fp32. Without one, bf16 is emulated and slower."""
@@ -41,7 +40,11 @@ def with_precision(loaded: Loaded, name: str) -> Loaded:
     those in fp32; everything else is fp32. The processor alone is asked and nothing is timed: a busy machine must not
     change a model's scores.
     """
-    return replace(loaded, half=name == BFLOAT16 or (name == AUTO and _gains_by_half(loaded)))
+    # A decoder's packed rows share their prompts, so a response's scores in bf16 would depend on which are beside it.
+    is_suitable = name == AUTO and loaded.device.type == "cpu" and loaded.network.pooling == ENCODER and has_bf16()
+    # Written so that NaN, of an overflow for example, is no agreement.
+    gains = is_suitable and difference(loaded) <= LARGEST_DIFFERENCE
+    return replace(loaded, half=name == BFLOAT16 or gains)
 
 
 def trains_in_half(loaded: Loaded, name: str) -> bool:
@@ -69,18 +72,10 @@ def difference(loaded: Loaded) -> float:
     """
     encoded = [loaded.frame.encode(Item("", (Turn("user", question),), answer)) for question, answer in TRIAL]
     batch = loaded.collate(encoded)
-    exact, rounded = (_features(replace(loaded, half=half), batch) for half in (False, True))
+    features = []
+    for half in (False, True):
+        trial = replace(loaded, half=half)
+        with torch.no_grad(), trial.rounding():
+            features.append(trial.network.features(batch)[:, :-1])
+    exact, rounded = features
     return float(((rounded - exact).norm(dim=1) / exact.norm(dim=1)).max())
-
-
-def _gains_by_half(loaded: Loaded) -> bool:
-    # A decoder's packed rows share their prompts, so a response's scores in bf16 would depend on which are beside it.
-    is_suitable = loaded.device.type == "cpu" and loaded.network.pooling == ENCODER
-    # Written so that NaN, of an overflow for example, is no agreement.
-    return is_suitable and has_bf16() and difference(loaded) <= LARGEST_DIFFERENCE
-
-
-@torch.no_grad()
-def _features(loaded: Loaded, batch: Batch) -> Tensor:
-    with loaded.rounding():
-        return loaded.network.features(batch)[:, :-1]

@@ -11,7 +11,6 @@ import signal
 import sys
 import threading
 import time
-from types import FrameType
 from typing import NoReturn
 
 TERMINATED = 143
@@ -21,7 +20,7 @@ ORPHANED = 144
 def end_on_sigterm() -> None:
     """Makes SIGTERM end this process with the code TERMINATED."""
     # By an exception instead of the signal's default, so that the stage's `finally` and `with` blocks run.
-    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGTERM, lambda signum, frame: sys.exit(TERMINATED))
 
 
 def end_with_parent(interval: float = 1.0) -> None:
@@ -49,7 +48,3 @@ def _watch(parent: int, interval: float) -> None:
         time.sleep(interval)
     # sys.exit would end this thread only. Directories appear whole or not at all, so nothing is left half-written.
     os._exit(ORPHANED)
-
-
-def _end(signum: int, frame: FrameType | None) -> None:
-    sys.exit(TERMINATED)

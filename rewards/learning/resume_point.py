@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -97,8 +96,16 @@ def restore_state(directory: Path, state: State, *, identity: str) -> None:
     # Whoever chooses no best step stores none.
     best = {name: tensor for name in parameters if (tensor := tensors.get(f"best.{name}"))}
     state.best = {name: _read(tensor, like=parameters[name]) for name, tensor in best.items()}
+    in_order = [parameter for group in state.optimizer.param_groups for parameter in group["params"]]
+    # By the number of its parameter, and sharded as that is; a scalar, such as the count of steps, is not sharded.
+    slots: dict[int, dict[str, Any]] = {}
+    for key, stored in tensors.items():
+        if key.startswith("optimizer."):
+            _, index, slot = key.split(".")
+            like = in_order[int(index)] if stored.shape else torch.zeros(())
+            slots.setdefault(int(index), {})[slot] = _read(stored, like=like)
     optimizer = state.optimizer.state_dict()
-    optimizer["state"] = _slots(tensors, [p for group in state.optimizer.param_groups for p in group["params"]])
+    optimizer["state"] = slots
     state.optimizer.load_state_dict(optimizer)
     state.place = place
 
@@ -120,17 +127,3 @@ def _read(stored: Stored, *, like: Tensor) -> Tensor:
     value = torch.empty_like(like, requires_grad=False)
     stored.fill(value)
     return value
-
-
-def _slots(tensors: Mapping[str, Stored], parameters: Sequence[nn.Parameter]) -> dict[int, dict[str, Any]]:
-    """Returns the optimizer's state by the number of its parameter, sharded as the parameter is.
-
-    A scalar, such as the count of steps, is not sharded.
-    """
-    slots: dict[int, dict[str, Any]] = {}
-    for key, stored in tensors.items():
-        if key.startswith("optimizer."):
-            _, index, slot = key.split(".")
-            like = parameters[int(index)] if stored.shape else torch.zeros(())
-            slots.setdefault(int(index), {})[slot] = _read(stored, like=like)
-    return slots

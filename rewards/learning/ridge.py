@@ -246,18 +246,15 @@ def _held_out(rows: _Decomposed, projected: Floats, centred: Floats, alpha: floa
     shrink = rows.singular**2 / (rows.singular**2 + alpha)
     residuals = centred - rows.left @ (shrink * projected)
     errors = np.empty(len(centred))
-    for group in _in_parts(rows.members, left=rows.left):  # [groups of one size, size]
-        left = rows.left[group]  # [groups, size, rank]
-        # [groups, size, size]; 1/n is the intercept's part.
-        hat = 1 / len(centred) + (left * shrink) @ left.transpose(0, 2, 1)
-        kept = np.eye(group.shape[1]) - hat
-        # The 1e-12 keeps a group that determines its own fit, where I - H is singular, from stopping the solver.
-        errors[group] = np.linalg.solve(kept + 1e-12 * np.eye(group.shape[1]), residuals[group][:, :, None])[:, :, 0]
+    for groups in rows.members:
+        # As many at a time as have at most BLOCK numbers in rows.left.
+        for part in _parts(len(groups), groups.shape[1] * rows.left.shape[1]):
+            group = groups[part]  # [groups of one size, size]
+            left = rows.left[group]  # [groups, size, rank]
+            # [groups, size, size]; 1/n is the intercept's part.
+            hat = 1 / len(centred) + (left * shrink) @ left.transpose(0, 2, 1)
+            kept = np.eye(group.shape[1]) - hat
+            # The 1e-12 keeps a group that determines its own fit, where I - H is singular, from stopping the solver.
+            solved = np.linalg.solve(kept + 1e-12 * np.eye(group.shape[1]), residuals[group][:, :, None])
+            errors[group] = solved[:, :, 0]
     return errors
-
-
-def _in_parts(members: Sequence[Ints], *, left: Floats) -> Iterator[Ints]:
-    """Yields the groups of each size [groups, size], as many at a time as have at most BLOCK numbers in left [n, d]."""
-    for groups in members:
-        for part in _parts(len(groups), groups.shape[1] * left.shape[1]):
-            yield groups[part]

@@ -65,7 +65,9 @@ def _scores(values: Any, aspects: Mapping[str, int]) -> dict[str, float]:
 
 def ranges_of(value: Any, length: int) -> tuple[Range, ...]:
     """Returns the ranges of a row, which divide a text of so many characters; raises ValueError if they do not."""
-    if not isinstance(value, list) or not all(map(_is_range, value)):
+    if not isinstance(value, list) or not all(
+        isinstance(one, list) and len(one) == 2 and all(type(place) is int for place in one) for one in value
+    ):
         raise ValueError("segments must be a list of [start, end], two whole numbers each, counted in code points")
     place = 0
     for start, end in value:
@@ -83,10 +85,6 @@ def ranges_of(value: Any, length: int) -> tuple[Range, ...]:
             f"segments end at {place}, but the text has {length} code points. Let the last range end there"
         )
     return tuple((start, end) for start, end in value)
-
-
-def _is_range(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(type(place) is int for place in value)
 
 
 def token_ranges(spans: Sequence[Range], segments: Sequence[Range], *, first: int) -> tuple[Range, ...]:

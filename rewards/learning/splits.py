@@ -102,20 +102,20 @@ def parts_of(
         UnrenderableConversation: the chat template refuses a conversation.
         NothingApart: nothing is left to learn from.
     """
-    fit, dev = _divide(snapshot, config.dev_share)
+    fit, dev = carve_dev(snapshot.train, config.dev_share)
+    lacks_label = not np.isfinite(targets_of(fit, snapshot.attributes)).any(axis=0).all()
+    lacks_score = not np.isfinite(segment_labels(fit, snapshot.aspects)).any(axis=0).all()
+    # Without an attribute or an aspect to learn in fit, nothing is set apart for dev: the ridge is the candidate.
+    if (lacks_label and has_labels(snapshot.train, snapshot.attributes)) or lacks_score:
+        fit, dev = [*snapshot.train], []
     divided = (fit, dev, [*snapshot.validation])
     count = Count("encode", sum(len(task.responses) for tasks in divided for task in tasks), progress)
     parts = Parts(*(_part(tasks, manifest, loaded, config, count) for tasks in divided))
-    _refuse_nothing_apart(parts.fit)
-    return parts
-
-
-def _refuse_nothing_apart(fit: Part) -> None:
-    answers, alike = fit.rows.answers, fit.alike
-    if alike is None or not alike.left_out or len(answers.pairs) or np.isfinite(answers.labels).any():
-        return
-    if answers.segments is None or not answers.segments.known():
+    answers, alike = parts.fit.rows.answers, parts.fit.alike
+    is_rated = np.isfinite(answers.labels).any() or (answers.segments is not None and answers.segments.known())
+    if alike is not None and alike.left_out and not len(answers.pairs) and not is_rated:
         raise NothingApart(f"there is nothing to learn from: {'; '.join(sentences(alike))}")
+    return parts
 
 
 def without_texts(parts: Parts) -> Parts:
@@ -153,16 +153,6 @@ def carve_dev(tasks: Sequence[Task], share: float) -> tuple[list[Task], list[Tas
     return [t for t in tasks if t.prompt_hash not in dev], [t for t in tasks if t.prompt_hash in dev]
 
 
-def _divide(snapshot: Snapshot, dev_share: float) -> tuple[list[Task], list[Task]]:
-    """Returns (fit, dev); dev is empty where fit would lack an attribute or an aspect: the ridge is the candidate."""
-    fit, dev = carve_dev(snapshot.train, dev_share)
-    lacks_label = not np.isfinite(targets_of(fit, snapshot.attributes)).any(axis=0).all()
-    lacks_score = not np.isfinite(segment_labels(fit, snapshot.aspects)).any(axis=0).all()
-    if (lacks_label and has_labels(snapshot.train, snapshot.attributes)) or lacks_score:
-        return [*snapshot.train], []
-    return fit, dev
-
-
 def _part(tasks: list[Task], manifest: Manifest, loaded: Loaded, config: TrainConfig, count: Count) -> Part:
     encoded = TokenRows(encoded_tasks(tasks, loaded, count))
     tasks = with_alike(tasks, encoded)
@@ -175,7 +165,12 @@ def _part(tasks: list[Task], manifest: Manifest, loaded: Loaded, config: TrainCo
     )
     if manifest.aspects:
         answers = replace(answers, segments=segment_answers_of(tasks, encoded, manifest.aspects))
-    rows = TuningRows(encoded, answers, _units(tasks, together=loaded.network.packs or config.stages != PLAIN))
+    numbers = iter(range(len(encoded)))
+    units = [[next(numbers) for _ in task.responses] for task in tasks]
+    # A task's rows stay together where they are compared or share a pass over their prompt.
+    if not loaded.network.packs and config.stages == PLAIN:
+        units = [[row] for unit in units for row in unit]
+    rows = TuningRows(encoded, answers, units)
     most = positions(loaded.network.network.config)
     return Part(tasks, rows, alike_of(tasks, loaded.frame, manifest.attribute_weights, most=most))
 
@@ -189,10 +184,3 @@ def encoded_tasks(tasks: Sequence[Task], loaded: Loaded, count: Count) -> Iterat
             except UnrenderableConversation as refusal:
                 raise UnrenderableConversation(f"task {task.id}, {refusal}") from refusal
             count.add()
-
-
-def _units(tasks: list[Task], *, together: bool) -> list[list[int]]:
-    """Returns the rows that stay together: a task's, where they are compared or share a pass over their prompt."""
-    rows = iter(range(sum(len(task.responses) for task in tasks)))
-    units = [[next(rows) for _ in task.responses] for task in tasks]
-    return units if together else [[row] for unit in units for row in unit]

@@ -46,7 +46,12 @@ def files_of(model: RewardModel) -> list[ModelFile]:
     reward = reward_manifest(model)
     text = card(model, reward).encode()
     try:
-        return [_of_bytes(CARD, text), *_reward_files(model, reward), *_model_files(model)]
+        files = [_of_bytes(CARD, text)]
+        if reward is not None:
+            folder = model.reward_directory()
+            files.append(_of_bytes(f"{REWARD}/{REWARD_MANIFEST}", (folder / REWARD_MANIFEST).read_bytes()))
+            files += _listed(REWARD, folder, reward["files"])
+        return [*files, *_model_files(model)]
     except (OSError, ValueError) as error:
         remedy = _("The model's files cannot be read here. The operator finds out why with `manage.py verify_model`.")
         raise Refusal(remedy, code="files_missing", status=503) from error
@@ -82,13 +87,6 @@ def reward_manifest(model: RewardModel) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return manifest
-
-
-def _reward_files(model: RewardModel, manifest: dict[str, Any] | None) -> Iterator[ModelFile]:
-    if manifest is not None:
-        folder = model.reward_directory()
-        yield _of_bytes(f"{REWARD}/{REWARD_MANIFEST}", (folder / REWARD_MANIFEST).read_bytes())
-        yield from _listed(REWARD, folder, manifest["files"])
 
 
 def _model_files(model: RewardModel) -> Iterator[ModelFile]:

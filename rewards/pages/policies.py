@@ -69,11 +69,19 @@ class PolicyForm(forms.Form):
         hints, usual = typing.get_type_hints(AlignConfig), _usual()
         self.fields["policy"] = forms.ChoiceField(choices=[(name, name) for name in bases()])
         self.fields["method"] = forms.ChoiceField(choices=list(METHODS.items()))
+        title = _("the snapshot of %(time)s (%(hash)s)")
+        taken = [
+            (
+                str(row.pk),
+                title % {"time": date_format(row.created_at, "SHORT_DATETIME_FORMAT"), "hash": row.content_hash[:12]},
+            )
+            for row in self.snapshots
+        ]
         self.fields["snapshot"] = forms.ChoiceField(
             required=False,
             label=gettext_lazy("Learn from"),
             help_text=gettext_lazy("The labels in force, or those that an earlier run had."),
-            choices=[("", _("labels as they are now")), *((str(row.pk), _words(row)) for row in self.snapshots)],
+            choices=[("", _("labels as they are now")), *taken],
         )
         self.fields["rejected_weight"] = forms.ChoiceField(choices=REJECTED)
         for name, words in SETTINGS.items():
@@ -86,8 +94,8 @@ class PolicyForm(forms.Form):
         self.aspects = [(attribute.key, attribute.shown_name) for attribute in project.attributes_for("segment")]
         self.attributes = [(attribute.key, attribute.shown_name) for attribute in project.attributes_for()]
         for prefix, named in ((ASPECT, self.aspects), (REQUESTED, self.attributes)):
-            for key, title in named:
-                self.fields[prefix + key] = forms.FloatField(required=False, min_value=0, label=title)
+            for key, name in named:
+                self.fields[prefix + key] = forms.FloatField(required=False, min_value=0, label=name)
 
     def first(self) -> Iterator[BoundField]:
         """Yields the fields that people choose first."""
@@ -139,11 +147,6 @@ class PolicyForm(forms.Form):
 def _usual() -> dict[str, Any]:
     defaults = ((field.name, field.default) for field in dataclasses.fields(AlignConfig))
     return {name: value for name, value in defaults if value is not dataclasses.MISSING} | {"method": DPO}
-
-
-def _words(snapshot: Snapshot) -> str:
-    words = {"time": date_format(snapshot.created_at, "SHORT_DATETIME_FORMAT"), "hash": snapshot.content_hash[:12]}
-    return _("the snapshot of %(time)s (%(hash)s)") % words
 
 
 @require_GET
@@ -204,6 +207,12 @@ def start_policy_run(request: HttpRequest, slug: str) -> HttpResponse:
 def policy(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Shows a policy: how it was judged, where it comes from, and what may be done with it."""
     row = _policy(access.managed_project(user_of(request), slug), pk)
+    try:
+        listed = downloads.files_of(row)
+    except Refusal as refused:
+        files: dict[str, Any] = {"files_refused": str(refused)}
+    else:
+        files = {"files": listed, "files_size": sum(file.size for file in listed)}
     page = {
         "project": row.project,
         "policy": row,
@@ -213,7 +222,7 @@ def policy(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         "reason": reasons.in_words(row.reason),
         "figures": list(policy_report.figures(row)),
         "origin": policy_report.origin(row),
-        **_files(row),
+        **files,
     }
     return render(request, "workspace/policy.html", page)
 
@@ -223,14 +232,6 @@ def _policy(project: Project, pk: int) -> Policy:
     row = get_object_or_404(rows.defer("run__log", "run__losses", "judge__manifest"), pk=pk)
     row.project = project
     return row
-
-
-def _files(row: Policy) -> dict[str, Any]:
-    try:
-        files = downloads.files_of(row)
-    except Refusal as refused:
-        return {"files_refused": str(refused)}
-    return {"files": files, "files_size": sum(file.size for file in files)}
 
 
 @require_POST

@@ -79,7 +79,12 @@ class RunForm(forms.Form):
             if name in self.fields:
                 field = self.fields[name]
                 field.label, field.help_text = _(words.label), _(words.help)
-                field.initial = _shown(name, self.usual[name])
+                value = self.usual[name]
+                if name == "stages":
+                    value = ",".join(value)
+                elif isinstance(value, list):
+                    value = ", ".join(f"{one:.12g}" for one in value)
+                field.initial = value
         # The quick way has no epochs to go through, so a fine-tuning is suggested with the trainer's own number.
         self.fields["epochs"].initial = self.usual["epochs"] or TrainConfig.epochs
 
@@ -167,9 +172,3 @@ class _Numbers(forms.CharField):
             return [float(part) for part in text.replace(";", ",").split(",") if part.strip()] or None
         except ValueError:
             raise forms.ValidationError(_("Write numbers, separated by commas.")) from None
-
-
-def _shown(name: str, value: Any) -> Any:
-    if name == "stages":
-        return ",".join(value)
-    return ", ".join(f"{one:.12g}" for one in value) if isinstance(value, list) else value

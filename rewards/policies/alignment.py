@@ -3,7 +3,7 @@
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -195,7 +195,12 @@ def _rewards(
     """Returns the champion's reward of both answers, by the prompt's id."""
     work = folder / SCORES
     work.mkdir(exist_ok=True)
-    write_rows(work / "items.jsonl", _items(_answers(folder), conversations))
+    items = (
+        {"id": f"{whose}:{row['id']}", "conversation": conversations[row["id"]], "response": row[whose]["text"]}
+        for row in _answers(folder)
+        for whose in ("policy", "base")
+    )
+    write_rows(work / "items.jsonl", items)
     # With as many processes as its training: a model of which each held a part may fit into no single one.
     processes = champion.run.config.get("processes", 0)
     config = {"model": str(champion.directory()), "threads": run.config.get("threads", 0), "processes": processes}
@@ -211,13 +216,6 @@ def _rewards(
             whose, _colon, prompt = row["id"].partition(":")
             rewards.setdefault(prompt, {})[whose] = row["reward"]
     return rewards
-
-
-def _items(answers: Iterable[Mapping[str, Any]], conversations: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for row in answers:
-        for whose in ("policy", "base"):
-            conversation = conversations[row["id"]]
-            yield {"id": f"{whose}:{row['id']}", "conversation": conversation, "response": row[whose]["text"]}
 
 
 def figures(answers: Iterable[Mapping[str, Any]], rewards: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:

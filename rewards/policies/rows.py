@@ -198,8 +198,12 @@ def _levelled(
     base: Row, task: Task, pair: tuple[Response, Response] | None, want: Wanted, counts: Counts
 ) -> Iterator[Row]:
     """Yields each response under its own levels, the best and the worst one together."""
-    levels = {response.id: _levels(response, want) for response in task.responses if response.text.strip()}
-    levels = {name: own for name, own in levels.items() if own}
+    levels: dict[str, dict[str, int]] = {}
+    for response in task.responses:
+        # The rounded mean stands in where there is no label; a response that lacks both for an attribute has no levels.
+        known = {name: round(score) for name, score in response.scores.items()} | dict(response.labels)
+        if response.text.strip() and want.attributes and set(want.attributes) <= set(known):
+            levels[response.id] = {name: known[name] for name in want.attributes}
     if not levels:
         counts.left_out[UNSCORED] += 1
         return
@@ -215,9 +219,3 @@ def _levelled(
     for response in task.responses:
         if response.id in levels and response not in together:
             yield base | {"chosen": response.text, "attributes": levels[response.id]}
-
-
-def _levels(response: Response, want: Wanted) -> dict[str, int]:
-    """Returns the level of every attribute, the rounded mean where there is no label; empty where one has neither."""
-    known = {name: round(score) for name, score in response.scores.items()} | dict(response.labels)
-    return {name: known[name] for name in want.attributes} if set(want.attributes) <= set(known) else {}

@@ -71,21 +71,17 @@ def verify(model: RewardModel) -> list[str]:
     """Hashes the files of the model and of its snapshot again; returns what is wrong, an empty list if nothing is."""
     if model.is_erased():
         return [_("The files were erased, because the model learnt from texts that had to be erased.")]
-    faults = [*changed_files(model.directory(), model.manifest.get("files", {})), *_manifest(model), *_reward(model)]
+    faults = [*changed_files(model.directory(), model.manifest.get("files", {}))]
+    path = model.directory() / MANIFEST
+    try:
+        if json.loads(path.read_bytes()) != model.manifest:
+            faults.append(_("%(file)s is not what was registered.") % {"file": _described(path)})
+    except (OSError, ValueError):
+        faults.append(_("%(file)s cannot be read.") % {"file": _described(path)})
+    faults += _reward(model)
     if model.run.snapshot:
         faults += changed_files(model.run.snapshot.directory(), model.run.snapshot.manifest.get("files", {}))
     return faults
-
-
-def _manifest(model: RewardModel) -> Iterator[str]:
-    path = model.directory() / MANIFEST
-    try:
-        stored = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        yield _("%(file)s cannot be read.") % {"file": _described(path)}
-        return
-    if stored != model.manifest:
-        yield _("%(file)s is not what was registered.") % {"file": _described(path)}
 
 
 def _reward(model: RewardModel) -> Iterator[str]:

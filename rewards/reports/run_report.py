@@ -99,8 +99,12 @@ def verdict(decision: Mapping[str, Any]) -> str:
     by_pairs, look = decision.get("measure", SQUARES) == PAIRS, decision.get("look", 1)
     # Of a rise there is nothing to add: its interval is not the one that has to lie above 0.
     stricter = decision.get("confidence", CONFIDENCE) > CONFIDENCE and round(decision["gain"], DIGITS) >= 0
-    notes = [_change(decision), _again(decision, look) if look > 1 else _(STRICTER) if stricter else ""]
-    return " ".join(note for note in [*notes, power(decision), _(BY_PAIRS) if by_pairs else ""] if note)
+    again = _(STRICTER) if stricter else ""
+    if look > 1:
+        text = _("It is comparison %(look)s with %(rival)s, and each one needs more evidence than the last.")
+        again = text % {"look": look, "rival": _rival(decision)}
+    notes = [_change(decision), again, power(decision), _(BY_PAIRS) if by_pairs else ""]
+    return " ".join(note for note in notes if note)
 
 
 def power(decision: Mapping[str, Any]) -> str:
@@ -190,11 +194,6 @@ def _change(decision: Mapping[str, Any]) -> str:
         "high": number(high, DIGITS),
         "prompts": number(decision["prompts"], 0),
     }
-
-
-def _again(decision: Mapping[str, Any], look: int) -> str:
-    text = _("It is comparison %(look)s with %(rival)s, and each one needs more evidence than the last.")
-    return text % {"look": look, "rival": _rival(decision)}
 
 
 def _rival(decision: Mapping[str, Any]) -> str:

@@ -160,7 +160,12 @@ def queue(run: TrainingRun, **details: audit.JSON) -> TrainingRun:
     require_in_use(run.project)
     heartbeats.require("train")
     disk_space.require_room()
-    run.config_hash, run.seed = _identity(run)
+    if run.kind == RunKind.POLICY:
+        aligning = policy_settings.check_config(run.config)
+        run.config_hash, run.seed = policy_settings.identity(aligning), aligning.seed
+    else:
+        training = check_config(run.config)
+        run.config_hash, run.seed = config_hash(training), training.seed
     # The constraint on active runs decides: asked before, two requests at once would both see none.
     try:
         with transaction.atomic():
@@ -172,15 +177,6 @@ def queue(run: TrainingRun, **details: audit.JSON) -> TrainingRun:
         raise Refusal(_why_not_now(active), code="already_running") from twice
     send(run)
     return run
-
-
-def _identity(run: TrainingRun) -> tuple[str, int]:
-    """Returns a hash of the settings that shape what the run makes, and its seed; raises UnusableConfig."""
-    if run.kind == RunKind.POLICY:
-        aligning = policy_settings.check_config(run.config)
-        return policy_settings.identity(aligning), aligning.seed
-    training = check_config(run.config)
-    return config_hash(training), training.seed
 
 
 def _why_not_now(active: TrainingRun | None) -> str:
@@ -209,21 +205,18 @@ def start_due(*, now: datetime) -> list[TrainingRun]:
 
     def start_if_due(project: Project) -> int:
         reason = due(project, now=now)
-        run = _started(project, reason) if reason and heartbeats.listening()["train"].alive else None
-        started.extend([run] if run else [])
-        return 1 if run else 0
+        if not reason or not heartbeats.listening()["train"].alive:
+            return 0
+        # A refusal is no failure of the background work: the next time there may be more labels, or more room.
+        try:
+            started.append(request(project, reason=reason))
+        except Refusal as refused:
+            _log.warning("no run of %s, although %s: %s", project.slug, in_english(reason), refused)
+            return 0
+        return 1
 
     failures.each_project("start_due_runs", idle, start_if_due)
     return started
-
-
-def _started(project: Project, reason: Reason) -> TrainingRun | None:
-    # A refusal is no failure of the background work: the next time there may be more labels, or more room.
-    try:
-        return request(project, reason=reason)
-    except Refusal as refused:
-        _log.warning("no run of %s, although %s: %s", project.slug, in_english(reason), refused)
-        return None
 
 
 def due(project: Project, *, now: datetime) -> Reason:

@@ -47,7 +47,11 @@ def carry_out(run: TrainingRun) -> RewardModel | None:
         owned_runs.write(run, state=RunState.EVALUATING, heartbeat_at=database_now())
         metrics = json.loads((folder / "metrics.json").read_text())
         metrics["largest_errors"] = _largest_errors(run, snapshot)
-        champion = _comparable(run_steps.champion_of(run.project), _manifest(run))
+        champion = run_steps.champion_of(run.project)
+        # After a change of the rubric it may predict none of the candidate's attributes. Then the candidate is judged
+        # as a first model is.
+        if champion and not set(champion.attributes) & set(_manifest(run)["attributes"]):
+            champion = None
         verdict = _judge(run, snapshot, champion, metrics)
         owned_runs.write(run, state=RunState.AWAITING_PROMOTION, metrics=metrics, verdict=verdict.as_json())
         return _register(run, snapshot, champion, verdict)
@@ -62,14 +66,6 @@ def _largest_errors(run: TrainingRun, snapshot: Snapshot) -> list[dict[str, Any]
 
 
 # The verdict -----------------------------------------------------------------------------------------------
-
-
-def _comparable(champion: RewardModel | None, manifest: Mapping[str, Any]) -> RewardModel | None:
-    """Returns the champion if it predicts any attribute of the candidate: after a change of the rubric it may not.
-
-    Without one the candidate is judged as a first model is.
-    """
-    return champion if champion and set(champion.attributes) & set(manifest["attributes"]) else None
 
 
 def _judge(

@@ -52,13 +52,9 @@ def _first_to_thin(project: Project, *, now: datetime) -> RewardModel | None:
     promoted = list(
         RewardModel.objects.filter(project=project, promoted_at__isnull=False).order_by("-promoted_at", "-pk")
     )
-    if not promoted or not _is_settled(promoted[0], now=now):
+    since = promoted[0].promoted_at if promoted and promoted[0].is_champion else None
+    if since is None or since > now - KEPT_AFTER_PROMOTION:
         return None
     late = [model.pk for model in promoted[1 + settings.SCORES_OF_FORMER_CHAMPIONS :]]
     scores = Score.objects.filter(reward_model=OuterRef("pk"))
     return RewardModel.objects.filter(Exists(scores), pk__in=late).order_by("pk").first()
-
-
-def _is_settled(last_promoted: RewardModel, *, now: datetime) -> bool:
-    since = last_promoted.promoted_at
-    return last_promoted.is_champion and since is not None and since <= now - KEPT_AFTER_PROMOTION

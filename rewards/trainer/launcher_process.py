@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-from types import FrameType
 
 LOOK_SECONDS = 1.0
 GRACE_SECONDS = 10
@@ -20,7 +19,7 @@ def main(words: list[str]) -> int:
     parent = os.getppid()
     # Whoever stops the run signals the whole group, so the launcher has the signal already. This process waits for it.
     # Not SIG_IGN: the launcher would inherit that.
-    signal.signal(signal.SIGTERM, _nothing)
+    signal.signal(signal.SIGTERM, lambda signum, frame: None)
     process = subprocess.Popen(words)
     while True:
         try:
@@ -44,10 +43,6 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
         process.wait(timeout=GRACE_SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
-
-
-def _nothing(signum: int, frame: FrameType | None) -> None:
-    pass
 
 
 if __name__ == "__main__":

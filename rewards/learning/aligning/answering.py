@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,9 @@ def _answers_of_both(
     config: AlignConfig, prompts: Sequence[tuple[Turn, ...]], progress: Progress
 ) -> tuple[list[Sample], list[Sample], Measures | None]:
     """Returns the policy's answers, its base's, and how far the policy's tokens diverge from the base."""
-    device, levels = start(config.device, config.threads), _requested(Path(config.policy))
+    device, about = start(config.device, config.threads), Path(config.policy) / ABOUT
+    # Those that the policy was aligned to be asked for.
+    levels: dict[str, int] = json.loads(about.read_bytes()).get("requested", {}) if about.is_file() else {}
     policy = load_configured(config.policy, config, device)
     ours = answers(policy, [conditioned(turns, levels) for turns in prompts], config, progress=progress)
     policy.try_packing()
@@ -88,13 +90,6 @@ def _answered(directory: Path) -> str | None:
     except (OSError, ValueError):
         return None
     return str(metrics["prompts_hash"]) if (directory / ANSWERS).is_file() else None
-
-
-def _requested(policy: Path) -> Mapping[str, int]:
-    """Returns the levels that a policy was aligned to be asked for."""
-    about = policy / ABOUT
-    levels: dict[str, int] = json.loads(about.read_bytes()).get("requested", {}) if about.is_file() else {}
-    return levels
 
 
 def _row(sample: Sample) -> dict[str, Any]:

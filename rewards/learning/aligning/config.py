@@ -101,19 +101,15 @@ class AlignConfig:
         if self.held_out_share >= 1:
             fault = gettext_noop("%(name)s must be less than 1, not %(given)s: 0 trains on every prompt")
             raise BadConfig(fault, name="held_out_share", given=self.held_out_share)
-        _require_weights(self.aspect_weights)
+        require_weights("aspect_weights", self.aspect_weights)
+        for aspect, weight in self.aspect_weights.items():
+            if weight < 0:
+                fault = gettext_noop("%(aspect)s in %(name)s must not be negative, not %(given)s")
+                raise BadConfig(fault, name="aspect_weights", aspect=aspect, given=weight)
+        if self.aspect_weights and not sum(self.aspect_weights.values()):
+            fault = gettext_noop("%(name)s must not all be 0: name the aspects that count")
+            raise BadConfig(fault, name="aspect_weights")
         _require_requested(self.requested, self.method, self.levels)
-
-
-def _require_weights(weights: Mapping[str, float]) -> None:
-    require_weights("aspect_weights", weights)
-    for aspect, weight in weights.items():
-        if weight < 0:
-            fault = gettext_noop("%(aspect)s in %(name)s must not be negative, not %(given)s")
-            raise BadConfig(fault, name="aspect_weights", aspect=aspect, given=weight)
-    if weights and not sum(weights.values()):
-        fault = gettext_noop("%(name)s must not all be 0: name the aspects that count")
-        raise BadConfig(fault, name="aspect_weights")
 
 
 def _require_requested(requested: Mapping[str, float], method: str, levels: int) -> None:

@@ -134,7 +134,11 @@ def train_policy(run: Run) -> Place:
             if place.step % config.checkpoint_steps == 0:
                 save_state(run.checkpoint, state, identity=run.identity)
         place.epoch, place.batch = place.epoch + 1, 0
-        _tell_epoch(run, place)
+        point: dict[str, Any] = {"step": place.step}
+        if run.held_out.units:
+            point |= measure(run.policy, run.held_out, config, progress=run.progress)
+            place.curve.append(point)
+        run.progress.tell("epoch", epoch=place.epoch, **point)
         save_state(run.checkpoint, state, identity=run.identity)
     return place
 
@@ -239,12 +243,3 @@ def total_steps(config: AlignConfig, sizes: Sizes) -> int:
     """Returns the optimizer steps of the run."""
     steps = config.epochs * len(epoch_of(config, sizes, 0))
     return min(steps, config.max_steps) if config.max_steps else steps
-
-
-def _tell_epoch(run: Run, place: Place) -> None:
-    if not run.held_out.units:
-        run.progress.tell("epoch", epoch=place.epoch, step=place.step)
-        return
-    point = {"step": place.step, **measure(run.policy, run.held_out, run.config, progress=run.progress)}
-    place.curve.append(point)
-    run.progress.tell("epoch", epoch=place.epoch, **point)

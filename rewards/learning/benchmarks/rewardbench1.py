@@ -86,7 +86,11 @@ def measure(rows: Sequence[JudgedCase]) -> Measures:
     subsets = {name: accuracy(group, result) for name, group in sorted(groups.items())}
     drawn = {name: drawn_means(results_of(groups[name], result), seed=n) for n, name in enumerate(sorted(groups))}
     reasons = {section: lacking(section, {name: len(group) for name, group in groups.items()}) for section in SECTIONS}
-    whole = {section: _drawn_section(section, drawn) for section in SECTIONS if not reasons[section]}
+    whole: dict[str, Floats] = {
+        section: np.average([drawn[name] for name in names], axis=0, weights=[WEIGHTS[name] for name in names])
+        for section, names in SECTIONS.items()
+        if not reasons[section]
+    }
     means = {name: measured["accuracy"] for name, measured in subsets.items()}
     sections = {
         section: _scored(section_score(section, means), whole[section])
@@ -112,12 +116,6 @@ def lacking(section: str, rows: Mapping[str, int]) -> str:
         if rows.get(name) != count
     ]
     return "; ".join(wrong)
-
-
-def _drawn_section(section: str, drawn: Mapping[str, Floats]) -> Floats:
-    names = SECTIONS[section]
-    weights = [WEIGHTS[name] for name in names]
-    return np.asarray(np.average([drawn[name] for name in names], axis=0, weights=weights), dtype=np.float64)
 
 
 def _scored(value: float, drawn: Floats) -> Measures:

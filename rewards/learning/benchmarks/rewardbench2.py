@@ -65,7 +65,8 @@ class Rewards:
 
 def case(row: Row) -> Case:
     """Returns the row as a case; raises KeyError or ValueError if it is not one of RewardBench 2."""
-    name, group = str(row["id"]), _domain(str(row["subset"]))
+    name, subset = str(row["id"]), str(row["subset"])
+    group = next((known for known in DOMAINS if known.lower() == subset.lower()), subset)
     if group == TIES and not re.fullmatch(r"(ref|tied):\d+", name):
         raise ValueError(f"the id of a row of Ties is ref:NUMBER or tied:NUMBER, not {name[:40]!r}")
     return Case(name, group, conversation(row["prompt"]), texts(row["chosen"]), texts(row["rejected"]))
@@ -138,10 +139,6 @@ def _drawn_ties(ref: Mapping[int, Rewards], tied: Mapping[int, Rewards]) -> Floa
     accurate = [0.3 * ref[key].accurate + 0.3 * tied[key].accurate for key in keys]
     by_prompt = np.array(accurate) + _margins([ref[key] for key in keys], [tied[key] for key in keys])
     return drawn_means(by_prompt, seed=SEED + len(DOMAINS))
-
-
-def _domain(name: str) -> str:
-    return next((known for known in DOMAINS if known.lower() == name.lower()), name)
 
 
 def _overall(

@@ -130,8 +130,11 @@ def error_in(response: httpx.Response) -> RewardloopError:
     if 300 <= status < 400:
         where = response.headers.get("Location", "another address")
         return UnexpectedAnswer(f"The server sends its callers to {where}: use that as the URL.")
-    body = _body(response)
-    if body is None:
+    try:
+        body = response.json()
+    except ValueError:
+        body = None
+    if not isinstance(body, dict) or "detail" not in body:
         if status in {502, 503, 504}:
             return ServerAway(f"The server is not available at the moment (HTTP {status}). Try again later.")
         return UnexpectedAnswer(f"{response.request.url.host} answered HTTP {status} and no error of Rewardloop's.")
@@ -144,14 +147,6 @@ def error_in(response: httpx.Response) -> RewardloopError:
         errors=errors if isinstance(errors, dict) else None,
         retry_after=retry_after(response),
     )
-
-
-def _body(response: httpx.Response) -> dict[str, object] | None:
-    try:
-        body = response.json()
-    except ValueError:
-        return None
-    return body if isinstance(body, dict) and "detail" in body else None
 
 
 def retry_after(response: httpx.Response) -> float | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -288,17 +288,15 @@ def _lengths(tasks: Sequence[Task]) -> Floats:
 
 def _part(here: Floats, prompts: Sequence[str], errors: Floats, rewards: Floats, pairs: Sequence[Pair]) -> Measures:
     rows, columns = np.nonzero(np.isfinite(errors) & here[:, None].astype(bool))
+    known = errors[rows, columns]
+    error: Measures = {"labels": len(known), "rmse": None, "intervals": {}}
+    if len(known):
+        statistic = root_mean_square(known)
+        error["rmse"] = statistic(np.ones(len(known)))
+        error["intervals"] = by_prompt([prompts[row] for row in rows.tolist()], lambda w: {"rmse": statistic(w)})
     inside = [pair for pair in pairs if here[pair.better] and here[pair.worse]]
     return {
         "n": int(here.sum()),
-        **_error(errors[rows, columns], [prompts[row] for row in rows.tolist()]),
+        **error,
         "pairwise": accuracy(inside, differences_of(inside, rewards.tolist())),
     }
-
-
-def _error(errors: Floats, prompts: Sequence[str]) -> Mapping[str, object]:
-    if not len(errors):
-        return {"labels": 0, "rmse": None, "intervals": {}}
-    statistic = root_mean_square(errors)
-    intervals = by_prompt(prompts, lambda w: {"rmse": statistic(w)})
-    return {"labels": len(errors), "rmse": statistic(np.ones(len(errors))), "intervals": intervals}

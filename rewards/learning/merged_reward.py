@@ -157,7 +157,12 @@ def _token_classifier(model: Path, manifest: Manifest) -> Any:
         ).eval()
     except ValueError as unknown:  # transformers has no token classifier for this architecture
         raise NoStockClass(str(unknown).splitlines()[0]) from unknown
-    _set_head(network, head)
+    linear = network.classifier
+    if not isinstance(linear, nn.Linear):
+        raise NoStockClass(f"{type(network).__name__} has no linear layer that could hold the head")
+    with torch.no_grad():
+        linear.weight.copy_(torch.stack([head.response, head.prompt]))
+        linear.bias.zero_()
     pooling = {"length_weight": head.length, "bias": head.bias, "max_length": manifest.max_length}
     setattr(network.config, POOLED, pooling)
     _require_close(network, head, ours, _weights(manifest))
@@ -176,15 +181,6 @@ def _ours(model: Path, manifest: Manifest) -> tuple[EncoderReward, _Merged]:
 
 def _weights(manifest: Manifest) -> list[float]:
     return [float(manifest.attribute_weights[name]) for name in manifest.attributes]
-
-
-@torch.no_grad()
-def _set_head(network: Any, head: _Merged) -> None:
-    linear = network.classifier
-    if not isinstance(linear, nn.Linear):
-        raise NoStockClass(f"{type(network).__name__} has no linear layer that could hold the head")
-    linear.weight.copy_(torch.stack([head.response, head.prompt]))
-    linear.bias.zero_()
 
 
 @torch.no_grad()

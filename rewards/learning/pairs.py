@@ -84,13 +84,19 @@ class Pair:
 def pairs_of(tasks: Sequence[Task], weights: Mapping[str, float]) -> list[Pair]:
     """Returns the pairs of all tasks; people's preference decides which is better, else the labels' weighted sum."""
     pairs: list[Pair] = []
+    total = sum(abs(weight) for weight in weights.values())
     start = 0
     for task in tasks:
         for first, second, by in better(task, weights):
             strength = int(by) if task.is_compared else None
-            ahead = len(task.responses[first].text) - len(task.responses[second].text)
+            one, other = task.responses[first], task.responses[second]
+            ahead = len(one.text) - len(other.text)
             longer = 0.5 if ahead == 0 else float(ahead > 0)
-            apart = _apart(task, first, second, weights)
+            # In levels of the scale; NaN where a label is missing.
+            apart = float("nan")
+            if set(weights) <= set(one.scores) & set(other.scores):
+                difference = weighted_sum(one.scores, weights) - weighted_sum(other.scores, weights)
+                apart = abs(difference) / total if total else 0.0
             pairs.append(Pair(task.prompt_hash, start + first, start + second, strength, apart, longer))
         start += len(task.responses)
     return pairs
@@ -149,12 +155,3 @@ def _strength(pair: Pair) -> str:
         return f"preference {pair.strength}"
     low, high = next(bounds for bounds in LEVELS if pair.apart < bounds[1] or bounds == LEVELS[-1])
     return f"labels {low:g}-{high:g}" if high < LEVELS[-1][1] else f"labels {low:g}+"
-
-
-def _apart(task: Task, first: int, second: int, weights: Mapping[str, float]) -> float:
-    """Returns how far the labels lie apart, in levels of the scale; NaN where one is missing."""
-    a, b = task.responses[first].scores, task.responses[second].scores
-    if not set(weights) <= set(a) & set(b):
-        return float("nan")
-    total = sum(abs(weight) for weight in weights.values())
-    return abs(weighted_sum(a, weights) - weighted_sum(b, weights)) / total if total else 0.0

@@ -46,7 +46,11 @@ def carry_out(run: TrainingRun) -> RewardModel | None:
         supervise(run, "train", folder)
         owned_runs.write(run, state=RunState.EVALUATING, heartbeat_at=database_now())
         metrics = json.loads((folder / "metrics.json").read_text())
-        metrics["largest_errors"] = _largest_errors(run, snapshot)
+        # The held-out responses on which the candidate is furthest from people; none if only its order counts.
+        metrics["largest_errors"] = []
+        if _on_scale(_manifest(run)):
+            held_out = read_tasks(snapshot.directory() / "validation.jsonl")
+            metrics["largest_errors"] = largest_errors.largest(held_out, folder / "predictions.jsonl")
         champion = run_steps.champion_of(run.project)
         # After a change of the rubric it may predict none of the candidate's attributes. Then the candidate is judged
         # as a first model is.
@@ -55,14 +59,6 @@ def carry_out(run: TrainingRun) -> RewardModel | None:
         verdict = _judge(run, snapshot, champion, metrics)
         owned_runs.write(run, state=RunState.AWAITING_PROMOTION, metrics=metrics, verdict=verdict.as_json())
         return _register(run, snapshot, champion, verdict)
-
-
-def _largest_errors(run: TrainingRun, snapshot: Snapshot) -> list[dict[str, Any]]:
-    """Returns the held-out responses on which the candidate is furthest from people; none if only its order counts."""
-    if not _on_scale(_manifest(run)):
-        return []
-    held_out = read_tasks(snapshot.directory() / "validation.jsonl")
-    return largest_errors.largest(held_out, run.directory() / "predictions.jsonl")
 
 
 # The verdict -----------------------------------------------------------------------------------------------

@@ -157,17 +157,15 @@ def events_in(folder: Path) -> list[dict[str, Any]] | None:
     path = folder / "progress.jsonl"
     if not path.exists():
         return None
-    # The last line may be half-written while we read.
-    return [event for line in path.read_text(errors="replace").splitlines() if (event := _event(line))]
-
-
-def _event(line: str) -> dict[str, Any] | None:
-    """Returns the event in a line; None if it holds none."""
-    try:
-        event = json.loads(line)
-    except ValueError:
-        return None
-    return event if isinstance(event, dict) else None
+    events = []
+    for line in path.read_text(errors="replace").splitlines():
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue  # the last line may be half-written while we read
+        if event and isinstance(event, dict):
+            events.append(event)
+    return events
 
 
 def _tail(log: Path, start: int) -> str:

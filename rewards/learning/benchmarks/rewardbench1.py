@@ -98,8 +98,13 @@ def measure(rows: Sequence[JudgedCase]) -> Measures:
         else {"accuracy": None, "reason": reasons[section]}
         for section in SECTIONS
     }
+    missing = [name for name, measured in sections.items() if measured["accuracy"] is None]
+    overall: Measures = {"accuracy": None, "reason": f"not all sections are complete: {', '.join(missing)}"}
+    if not missing:
+        value = float(np.mean([measured["accuracy"] for measured in sections.values()]))
+        overall = _scored(value, np.mean([*whole.values()], axis=0))
     return {
-        "overall": _overall(sections, whole),
+        "overall": overall,
         "sections": sections,
         "subsets": subsets,
         "all": over_all(rows, result),
@@ -120,14 +125,6 @@ def lacking(section: str, rows: Mapping[str, int]) -> str:
 
 def _scored(value: float, drawn: Floats) -> Measures:
     return {"accuracy": value, "intervals": {"accuracy": bounds(drawn)}}
-
-
-def _overall(sections: Mapping[str, Measures], drawn: Mapping[str, Floats]) -> Measures:
-    missing = [name for name, measured in sections.items() if measured["accuracy"] is None]
-    if missing:
-        return {"accuracy": None, "reason": f"not all sections are complete: {', '.join(missing)}"}
-    value = float(np.mean([measured["accuracy"] for measured in sections.values()]))
-    return _scored(value, np.mean([*drawn.values()], axis=0))
 
 
 BENCHMARK = Benchmark(

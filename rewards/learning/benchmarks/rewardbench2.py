@@ -126,19 +126,16 @@ def _ties(rows: Sequence[JudgedCase]) -> tuple[Measures, Floats]:
         {int(row.case.id.partition(":")[2]): Rewards(row.good, row.bad) for row in rows if row.case.id.startswith(kind)}
         for kind in ("ref:", "tied:")
     )
-    score, drawn = ties_score(ref, tied), _drawn_ties(ref, tied)
+    keys = sorted(ref)
+    # The score over resampled prompts, each with both of its rows; NaN where one of them is missing.
+    drawn = np.full(RESAMPLES, np.nan)
+    if set(ref) == set(tied) and len(keys) >= 2:
+        accurate = [0.3 * ref[key].accurate + 0.3 * tied[key].accurate for key in keys]
+        by_prompt = np.array(accurate) + _margins([ref[key] for key in keys], [tied[key] for key in keys])
+        drawn = drawn_means(by_prompt, seed=SEED + len(DOMAINS))
+    score = ties_score(ref, tied)
     measures: Measures = {"accuracy": score, "n": len(rows), "intervals": {"accuracy": bounds(drawn)}}
     return measures if score is not None else {**measures, "reason": "no prompt is there as ref and as tied"}, drawn
-
-
-def _drawn_ties(ref: Mapping[int, Rewards], tied: Mapping[int, Rewards]) -> Floats:
-    """[resamples]: the score over resampled prompts, each with both of its rows; NaN where one of them is missing."""
-    keys = sorted(ref)
-    if set(ref) != set(tied) or len(keys) < 2:
-        return np.full(RESAMPLES, np.nan)
-    accurate = [0.3 * ref[key].accurate + 0.3 * tied[key].accurate for key in keys]
-    by_prompt = np.array(accurate) + _margins([ref[key] for key in keys], [tied[key] for key in keys])
-    return drawn_means(by_prompt, seed=SEED + len(DOMAINS))
 
 
 def _overall(

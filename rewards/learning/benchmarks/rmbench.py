@@ -6,7 +6,7 @@ domain is the mean of the three, the overall score the mean of the four domains.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -72,16 +72,13 @@ def measure(rows: Sequence[JudgedCase]) -> Measures:
         }
         for name, shares in by_domain.items()
     }
-    return {"overall": _overall(domains, drawn), "domains": domains, "all": over_all(rows, result)}
-
-
-def _overall(domains: Mapping[str, Measures], drawn: Mapping[str, Floats]) -> Measures:
     missing = [name for name in DOMAINS if name not in domains]
-    if missing:
-        return {"accuracy": None, "reason": f"no rows of the domains {', '.join(missing)}"}
-    accuracy = {level: float(np.mean([domains[name][level] for name in DOMAINS])) for level in LEVELS}
-    spread = bounds(np.mean([drawn[name] for name in DOMAINS], axis=0))
-    return {"accuracy": float(np.mean([*accuracy.values()])), **accuracy, "intervals": {"accuracy": spread}}
+    overall: Measures = {"accuracy": None, "reason": f"no rows of the domains {', '.join(missing)}"}
+    if not missing:
+        accuracy = {level: float(np.mean([domains[name][level] for name in DOMAINS])) for level in LEVELS}
+        spread = bounds(np.mean([drawn[name] for name in DOMAINS], axis=0))
+        overall = {"accuracy": float(np.mean([*accuracy.values()])), **accuracy, "intervals": {"accuracy": spread}}
+    return {"overall": overall, "domains": domains, "all": over_all(rows, result)}
 
 
 BENCHMARK = Benchmark(

@@ -44,7 +44,12 @@ def rows_of(source: str, *, load: Loader | None = None) -> list[Row]:
     data = path.read_bytes()
     if data.startswith(PARQUET):
         return _parquet(path)
-    return _json(path.name, gzip.decompress(data) if data.startswith(GZIP) else data)
+    if data.startswith(GZIP):
+        data = gzip.decompress(data)
+    if data.lstrip().startswith(b"["):
+        return list(_objects(path.name, enumerate(_parsed(path.name, 1, data), start=1)))
+    lines = ((number, line) for number, line in enumerate(data.splitlines(), start=1) if line.strip())
+    return list(_objects(path.name, ((number, _parsed(path.name, number, line)) for number, line in lines)))
 
 
 def data_hash(source: str, rows: Iterable[Row]) -> str:
@@ -56,13 +61,6 @@ def data_hash(source: str, rows: Iterable[Row]) -> str:
     for row in rows:
         digest.update(json.dumps(row, sort_keys=True, default=str).encode())
     return digest.hexdigest()
-
-
-def _json(name: str, data: bytes) -> list[Row]:
-    if data.lstrip().startswith(b"["):
-        return list(_objects(name, enumerate(_parsed(name, 1, data), start=1)))
-    lines = ((number, line) for number, line in enumerate(data.splitlines(), start=1) if line.strip())
-    return list(_objects(name, ((number, _parsed(name, number, line)) for number, line in lines)))
 
 
 def _parsed(name: str, number: int, data: bytes) -> Any:

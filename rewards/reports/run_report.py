@@ -342,8 +342,12 @@ def side_by_side(
         for title, name in (("RMSE", "rmse"), ("Spearman", "spearman"))
     ]
     accuracies = ReportLine(_("in the right order"), [predictor.accuracy() for predictor in predictors])
+    pairs, pairwise = "", metrics.get("candidate", {}).get("pairwise", {})
+    if pairwise.get("pairs"):
+        text = _("%(pairs)s pairs (of which the longer response is right in %(share)s)")
+        pairs = text % {"pairs": number(pairwise["pairs"], 0), "share": number(pairwise["longer_wins"], 3)}
     one_rater = [ReportLine(key, [predictor.of_one_rater(key) for predictor in predictors]) for key in attributes]
-    every = [*by_attribute, (_("RMSE against one rater at a time"), one_rater), (_pairs(metrics), [accuracies])]
+    every = [*by_attribute, (_("RMSE against one rater at a time"), one_rater), (pairs, [accuracies])]
     groups = [
         (title, [line for line in lines if any(value is not None for value in line.values)]) for title, lines in every
     ]
@@ -374,11 +378,3 @@ PREDICTORS = {
     "ridge": gettext_noop("ridge on frozen features"),
     "finetuned": gettext_noop("fine-tuned"),
 }
-
-
-def _pairs(metrics: Mapping[str, Any]) -> str:
-    pairwise = metrics.get("candidate", {}).get("pairwise", {})
-    if not pairwise.get("pairs"):
-        return ""
-    text = _("%(pairs)s pairs (of which the longer response is right in %(share)s)")
-    return text % {"pairs": number(pairwise["pairs"], 0), "share": number(pairwise["longer_wins"], 3)}

@@ -143,7 +143,12 @@ def _line(row: _Row, aspects: tuple[str, ...]) -> SnapshotLine | None:
 
     Segments have their scores in the order of `aspects`.
     """
-    preference, pairs = row.preference, _pairs(row)
+    ranking, agreed = (json.loads(text) if text else None for text in (row.ranking, row.pairs))
+    places = {response: place for place, response in enumerate(row.responses)}
+    in_force = pairs_in_force(ranking, agreed) or ()
+    # The places of every two responses that a ranking tells apart, the better one first.
+    pairs = [[places[better], places[worse]] for better, worse in in_force if better in places and worse in places]
+    preference = row.preference
     if row.is_preferred and not (pairs or (preference and len(row.responses) == 2)):
         return None
     labelled = [
@@ -199,11 +204,3 @@ def _text(text: str) -> str:
 def _numbers(means: str) -> str:
     """Returns JSON with its numbers as Python writes them: PostgreSQL has 0.00001 where Python has 1e-05."""
     return json.dumps(json.loads(means))
-
-
-def _pairs(row: _Row) -> list[list[int]]:
-    """Returns the places of every two responses that a ranking tells apart, the better one first."""
-    ranking, agreed = (json.loads(text) if text else None for text in (row.ranking, row.pairs))
-    places = {response: place for place, response in enumerate(row.responses)}
-    pairs = pairs_in_force(ranking, agreed) or ()
-    return [[places[better], places[worse]] for better, worse in pairs if better in places and worse in places]

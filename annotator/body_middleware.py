@@ -91,7 +91,11 @@ def _may_be_sent(request: HttpRequest, view: Callable[..., Any], kwargs: dict[st
         if user is not None and body_limits.takes_files(request.path):
             access.managed_project(user, kwargs["slug"])
             lane_shares.require_share(request, user.pk)
-            disk_space.require_room(extra=_will_fill(request))
+            # The file of a form is written twice: with the form, and copied out of it.
+            copies = 2 if (request.content_type or "").startswith("multipart/") else 1
+            disk_space.require_room(
+                extra=copies * (request.META[body_limits.WAITS] or body_limits.most_bytes(request.path))
+            )
     except (disk_space.DiskNearlyFull, lane_shares.ShareUsedUp) as refusal:
         return _refusal(request, refusal.status, str(refusal), refusal.code)
     except APIException as refusal:
@@ -105,13 +109,6 @@ def _may_be_sent(request: HttpRequest, view: Callable[..., Any], kwargs: dict[st
         detail = f"Log in first. Without a login, at most {most} are read, and nothing of unknown length."
         return _refusal(request, 401, detail, "not_authenticated")
     return HttpResponse(status=body_limits.GO_ON)
-
-
-def _will_fill(request: HttpRequest) -> int:
-    """Returns the bytes of disk that the body takes while it arrives."""
-    # The file of a form is written twice: with the form, and copied out of it.
-    copies = 2 if (request.content_type or "").startswith("multipart/") else 1
-    return copies * (request.META[body_limits.WAITS] or body_limits.most_bytes(request.path))
 
 
 def _sender(request: HttpRequest, view: Callable[..., Any]) -> User | None:

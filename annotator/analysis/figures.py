@@ -241,7 +241,13 @@ def _counted(project: Project, *, now: datetime) -> dict[str, Any]:
     }
     for wanted in ("imported", "completed", "skips", "preferences"):
         counted[wanted] = {key: n for kind, key, _person, n in rows if kind == wanted}
-    return counted | _of_labels(project, scores) | _of_agreement(project, now=now)
+    kappas, weeks = reports.trend(project, now=now)
+    counted["kappas"] = {
+        selection: {key: estimate.kappa for key, estimate in by_attribute.items()}
+        for selection, by_attribute in kappas.items()
+    }
+    counted["weeks"] = [[week.week.isoformat(), dict(week.kappa)] for week in weeks]
+    return counted | _of_labels(project, scores)
 
 
 def _of_labels(project: Project, scores: Sequence[Any]) -> dict[str, Any]:
@@ -269,17 +275,6 @@ def _pearson(one: Any, other: Any) -> float | None:
     if both.sum() < 3 or not one[both].std() or not other[both].std():
         return None
     return float(np.corrcoef(one[both], other[both])[0, 1])
-
-
-def _of_agreement(project: Project, *, now: datetime) -> dict[str, Any]:
-    kappas, weeks = reports.trend(project, now=now)
-    return {
-        "kappas": {
-            selection: {key: estimate.kappa for key, estimate in by_attribute.items()}
-            for selection, by_attribute in kappas.items()
-        },
-        "weeks": [[week.week.isoformat(), dict(week.kappa)] for week in weeks],
-    }
 
 
 # Reading ---------------------------------------------------------------------------------------------------

@@ -92,16 +92,11 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
 def server_error(request: HttpRequest) -> HttpResponseBase:
     if away := middleware.database_away_answer(request, sys.exc_info()[1]):
         return away
-    number = _number_in_log(request, sys.exc_info()[1])
+    # Whoever meets the error can tell the operator the number, under which the log has it.
+    digits = f"{secrets.randbelow(10**8):08}"
+    number = f"{digits[:4]}-{digits[4:]}"
+    _log.error("Error %s: %s %s", number, request.method, request.path, exc_info=sys.exc_info()[1])
     if not is_rest(request.path):
         return HttpResponse(loader.render_to_string("500.html", {"number": number}), status=500)
     detail = f"Something went wrong on the server. Its log has the error under the number {number}."
     return error_answer(request, detail, code="error", status=500)
-
-
-def _number_in_log(request: HttpRequest, error: BaseException | None) -> str:
-    """Logs an error of ours under a number, which whoever met it can tell the operator; returns the number."""
-    number = f"{secrets.randbelow(10**8):08}"
-    number = f"{number[:4]}-{number[4:]}"
-    _log.error("Error %s: %s %s", number, request.method, request.path, exc_info=error)
-    return number

@@ -1,6 +1,5 @@
 """REST calls for annotators: next, annotation, skip, report, heartbeat and release."""
 
-from collections.abc import Sequence
 from functools import lru_cache
 from time import monotonic
 from typing import Any
@@ -28,8 +27,7 @@ from annotator.api.serializers import LeasedResponseSerializer, MessageSerialize
 from annotator.api.submissions import ReportSerializer, SkipSerializer, SubmissionSerializer, submission_of
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.web.query_parameters import flag
-from annotator.models import Assignment, Attribute, Project, Rubric, Task
-from annotator.models import Response as TaskResponse
+from annotator.models import Assignment, Attribute, Project, Rubric
 from annotator.models.public_ids import response_number
 from annotator.models.rubric import RUBRIC_SECONDS
 from annotator.reading import access
@@ -251,26 +249,22 @@ def lease(claimed: Claim) -> dict[str, Any]:
     leased = claimed.assignment
     if leased is None:
         return {"assignment": None, "reason": claimed.reason, "detail": claimed.explanation}
+    cuts = cuts_of(leased.task.project, leased.task, claimed.responses)
+    shown: list[dict[str, Any]] = [{"id": response.public_id, "text": response.text} for response in claimed.responses]
+    if cuts:
+        for response, row in zip(claimed.responses, shown, strict=True):
+            row["segments"] = shown_segments(cuts[response.pk])
     return {
         "assignment": leased.pk,
         "lease_expires_at": leased.lease_expires_at,
         "task": {
             "id": leased.task.public_id,
             "conversation": leased.task.conversation,
-            "responses": _responses(leased.task, claimed.responses),
+            "responses": shown,
         },
         "asks": _asked(leased.task.project, len(claimed.responses)),
         "rubric": _rubric(leased.task.project.rubric_id, int(monotonic() // RUBRIC_SECONDS)),
     }
-
-
-def _responses(task: Task, responses: Sequence[TaskResponse]) -> list[dict[str, Any]]:
-    cuts = cuts_of(task.project, task, responses)
-    shown: list[dict[str, Any]] = [{"id": response.public_id, "text": response.text} for response in responses]
-    if cuts:
-        for response, row in zip(responses, shown, strict=True):
-            row["segments"] = shown_segments(cuts[response.pk])
-    return shown
 
 
 def _asked(project: Project, responses: int) -> list[str]:

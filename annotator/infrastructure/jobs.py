@@ -86,7 +86,8 @@ def run_waiting(kind: JobKind[J], *, most: int | None = None) -> int:
     """Works through the jobs that wait, one after the other; returns how many this worker is rid of for good."""
     ended = 0
     while ended != most and heartbeats.takes_work():
-        with _claimed(kind) as job:
+        with ExitStack() as held:  # the locks that stand for this worker
+            job = _take(kind, held) if kind.silent_after or _has_place(kind, held) else None
             if job is None or not _carry_out(kind, job):
                 break
         ended += 1
@@ -134,13 +135,6 @@ def by_turns(rows: QuerySet[J], *, project: str = "project_id") -> QuerySet[J]:
     return ordered
 
 
-@contextmanager
-def _claimed(kind: JobKind[J]) -> Iterator[J | None]:
-    """Yields the job whose turn it is, with the locks that stand for this worker; None where there is none to take."""
-    with ExitStack() as held:
-        yield _take(kind, held) if kind.silent_after or _has_place(kind, held) else None
-
-
 def _has_place(kind: JobKind[J], held: ExitStack) -> bool:
     # A worker's last thread is left to what takes a moment.
     if not _of_this_process.acquire(blocking=False):
@@ -158,7 +152,10 @@ def _take(kind: JobKind[J], held: ExitStack) -> J | None:
         with ExitStack() as tried:
             if not kind.silent_after and not tried.enter_context(locks.session_lock(kind.name, project)):
                 busy.add(project)
-                _end_silent_worker(kind, project)
+                at_work = kind.jobs().filter(**{kind.project: project}, state=kind.jobs().model.UNDER_WAY[1])
+                if at_work.filter(heartbeat_at__lt=database_now() - SILENT_AFTER).exists():
+                    with connection.cursor() as cursor:
+                        cursor.execute(_END_HOLDER, [kind.name, project])
             elif job := _fenced(kind, pk):
                 if job.tries <= ATTEMPTS:
                     held.push(tried.pop_all())
@@ -195,14 +192,6 @@ WHERE locktype = 'advisory' AND granted AND objsubid = 2 AND classid = hashtext(
 """
 
 
-def _end_silent_worker(kind: JobKind[J], project: int) -> None:
-    """Ends the connection of a worker that hangs or whose machine is gone, with which its locks go."""
-    at_work = kind.jobs().filter(**{kind.project: project}, state=kind.jobs().model.UNDER_WAY[1])
-    if at_work.filter(heartbeat_at__lt=database_now() - SILENT_AFTER).exists():
-        with connection.cursor() as cursor:
-            cursor.execute(_END_HOLDER, [kind.name, project])
-
-
 # What becomes of it ----------------------------------------------------------------------------------------
 
 
@@ -214,7 +203,11 @@ def _carry_out(kind: JobKind[J], job: J) -> bool:
     except Ended:
         kind.clean(job)
     except (PutDown, fitness.Unfit) as why:
-        _put_down(kind, job, why)
+        # Not the job's fault: the next worker has as many attempts as this one had.
+        undone = {} if isinstance(why, FileMissing) else {"tries": job.tries - 1, "heartbeat_at": None}
+        owned(job).update(state=kind.put_down_as or job.UNDER_WAY[0], **undone)
+        if isinstance(why, fitness.Unfit):
+            kind.hand_on(job)
         return False
     except Refusal as refused:
         _fail(kind, job, str(refused), refused.code)
@@ -225,14 +218,6 @@ def _carry_out(kind: JobKind[J], job: J) -> bool:
         if _fail(kind, job, safe_text(error), "error"):  # otherwise it was cancelled, or has gone with its project
             raise
     return True
-
-
-def _put_down(kind: JobKind[J], job: J, why: PutDown | fitness.Unfit) -> None:
-    # Not the job's fault: the next worker has as many attempts as this one had.
-    undone = {} if isinstance(why, FileMissing) else {"tries": job.tries - 1, "heartbeat_at": None}
-    owned(job).update(state=kind.put_down_as or job.UNDER_WAY[0], **undone)
-    if isinstance(why, fitness.Unfit):
-        kind.hand_on(job)
 
 
 def put_back_lost(kind: JobKind[J], *, now: datetime) -> None:

@@ -48,15 +48,6 @@ def check(project: Project | None, changes: Mapping[str, Any]) -> None:
         for field in Project._meta.concrete_fields
         if project is None or getattr(candidate, field.attname) != getattr(project, field.attname)
     }
-    errors = _of_fields(candidate, changed)
-    for name, text in _of_all(candidate, project, changed - set(errors)):
-        errors.setdefault(name, []).append(text)
-    if errors:
-        raise InvalidProject(errors)
-
-
-def _of_fields(candidate: Project, changed: set[str]) -> Errors:
-    """Returns what the model's own validators find wrong with the changed fields, and whether the slug is taken."""
     unchanged = {field.name for field in Project._meta.concrete_fields} - changed
     errors: Errors = {}
     for validate in (candidate.clean_fields, candidate.validate_unique):
@@ -64,7 +55,10 @@ def _of_fields(candidate: Project, changed: set[str]) -> Errors:
             validate(exclude=unchanged | set(errors))
         except ValidationError as wrong:
             errors |= wrong.message_dict
-    return errors
+    for name, text in _of_all(candidate, project, changed - set(errors)):
+        errors.setdefault(name, []).append(text)
+    if errors:
+        raise InvalidProject(errors)
 
 
 def _of_all(candidate: Project, project: Project | None, changed: set[str]) -> list[tuple[str, str]]:

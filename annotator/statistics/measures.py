@@ -130,16 +130,14 @@ def alpha(coincidences: Floats, *, ordinal: bool) -> Floats:
     The distance between two levels is the square of their difference or, if ordinal, of the ranks between them.
     """
     totals = coincidences.sum(-1)
-    distance = _ordinal_distance(totals) if ordinal else DIFFERENCE**2
+    distance: Floats | Ints = DIFFERENCE**2
+    if ordinal:
+        # The square of how many ratings lie between two levels, each end counted half (Krippendorff 2011).
+        middle = np.cumsum(totals, -1) - totals / 2
+        distance = (middle[..., :, None] - middle[..., None, :]) ** 2
     observed = (coincidences * distance).sum((-1, -2))
     expected = (totals[..., :, None] * totals[..., None, :] * distance).sum((-1, -2))
     return np.asarray(1 - (totals.sum(-1) - 1) * observed / _nan_for_zero(expected))
-
-
-def _ordinal_distance(totals: Floats) -> Floats:
-    """Returns the square of how many ratings lie between two levels, each end counted half (Krippendorff 2011)."""
-    middle = np.cumsum(totals, -1) - totals / 2
-    return np.asarray((middle[..., :, None] - middle[..., None, :]) ** 2)
 
 
 def known(value: float) -> float | None:

@@ -80,7 +80,14 @@ def read(tasks: Sequence[int], columns: PairColumns) -> Records:
 
     Returns records of `columns.record`, sorted by task, response and time of submission.
     """
-    rows, ranked = _rows(tasks, columns), _ranked(tasks)
+    layout = np.dtype([*_FIELDS, *((f"score {key}", ">i2") for key in columns.attributes)])
+    with connection.cursor() as cursor:
+        # One row per annotation and response; an annotation that rates no response has one row, with response 0.
+        cursor.execute(_SQL.format(scores=_SCORE * len(columns.attributes)), [array(tasks), *columns.attributes])
+        rows = np.frombuffer(cursor.fetchone()[0] or b"", layout)
+        # One row per annotation and ordered pair of responses that it ranks.
+        cursor.execute(_RANKED, [array(tasks)])
+        ranked = np.frombuffer(cursor.fetchone()[0] or b"", np.dtype([*_RANKED_FIELDS]))
     # A preference concerns the whole task, but stands in the row of every response: one row per annotation is enough.
     _, once = np.unique(rows["annotation"], return_index=True)
     preferring = rows[once][rows[once]["preference"] != _NO_PREFERENCE]
@@ -105,21 +112,6 @@ def read(tasks: Sequence[int], columns: PairColumns) -> Records:
     place = np.arange(len(records)) - samples.start[samples.number]
     records["flags"] |= np.where(place < 3, PairFlag.FIRST_THREE, 0).astype(np.uint8)
     return records
-
-
-def _rows(tasks: Sequence[int], columns: PairColumns) -> Records:
-    """Reads one row per annotation and response; an annotation that rates no response has one row, with response 0."""
-    layout = np.dtype([*_FIELDS, *((f"score {key}", ">i2") for key in columns.attributes)])
-    with connection.cursor() as cursor:
-        cursor.execute(_SQL.format(scores=_SCORE * len(columns.attributes)), [array(tasks), *columns.attributes])
-        return np.frombuffer(cursor.fetchone()[0] or b"", layout)
-
-
-def _ranked(tasks: Sequence[int]) -> Records:
-    """Reads one row per annotation and ordered pair of responses that it ranks."""
-    with connection.cursor() as cursor:
-        cursor.execute(_RANKED, [array(tasks)])
-        return np.frombuffer(cursor.fetchone()[0] or b"", np.dtype([*_RANKED_FIELDS]))
 
 
 def _records(rows: Records, columns: PairColumns) -> Records:

@@ -170,6 +170,8 @@ def report(project: Project, *, now: datetime, pairs_of: User | None = None) -> 
     """Returns the whole report, as of now or, if much has changed, as of the last count."""
     counted = _Counted(project, now=now)
     columns, selections = counted.columns, counted.by_selection(with_intervals=True)
+    place = (_ALL, counted.columns.safety)
+    verdicts = counted.tables.by_rating[place].sum(-1)
     return AgreementReport(
         **_closeness(counted.tables, columns, project.scales_ever()),
         first_three=selections[Selection.FIRST_THREE],
@@ -177,7 +179,11 @@ def report(project: Project, *, now: datetime, pairs_of: User | None = None) -> 
         kept=selections[Selection.KEPT],
         preference=_preferences(counted),
         ranking=_rankings(counted),
-        safety=_safety(counted),
+        safety=SafetyAgreement(
+            **vars(counted.at(place)),
+            exact=known(float(measures.exact(counted.tables.by_sample[place]))),
+            unsafe=float(verdicts[0] / verdicts.sum()) if verdicts.any() else None,
+        ),
         annotators=raters(project, columns),
         pairs=pairs(project, columns, of=pairs_of),
         weeks=weeks(project, columns),
@@ -270,16 +276,6 @@ def _rankings(counted: _Counted) -> RankingAgreement:
         **halved,
         same_order=known(float(measures.exact(counted.tables.by_sample[place]))),
         ties=float(orders[1] / orders.sum()) if orders.any() else None,
-    )
-
-
-def _safety(counted: _Counted) -> SafetyAgreement:
-    place = (_ALL, counted.columns.safety)
-    verdicts = counted.tables.by_rating[place].sum(-1)
-    return SafetyAgreement(
-        **vars(counted.at(place)),
-        exact=known(float(measures.exact(counted.tables.by_sample[place]))),
-        unsafe=float(verdicts[0] / verdicts.sum()) if verdicts.any() else None,
     )
 
 

@@ -17,7 +17,7 @@ from annotator.analysis.agreement import reports
 from annotator.analysis.quality.flags import flagged, is_too_few
 from annotator.analysis.quality.measurements import WithOthers, measured
 from annotator.analysis.quality.patterns import HURRY, LONGEST
-from annotator.analysis.quality.work_arrays import AnnotationArrays, lengths, read
+from annotator.analysis.quality.work_arrays import lengths, read
 from annotator.infrastructure.background import failures
 from annotator.infrastructure.db import locks
 from annotator.models import AgreementState, Annotation, Project, RaterQuality, Rating, Tally, Task
@@ -37,7 +37,14 @@ def assess(project: Project, *, now: datetime) -> int:
         # Counted before the work is read: ratings that come in between are counted as new by the next assessment.
         rated = _rated(project)
         work = read(project)
-        everybody = measured(work, _lengths(project, work), _with_others(project, now))
+        # No task counts as hurried above LONGEST / HURRY seconds, so the texts of most tasks need not be measured.
+        active = work.annotations["active"]
+        hurried = work.annotations["task"][(active >= 0) & (active * HURRY < LONGEST)]
+        agreements = {}
+        for rater in reports.report(project, now=now).annotators:
+            kappas = [kappa for kappa in rater.kappa.values() if kappa is not None]
+            agreements[rater.annotator.pk] = WithOthers(fmean(kappas) if kappas else None, rater.shared)
+        everybody = measured(work, lengths(project, np.unique(hurried)), agreements)
         rows = [
             RaterQuality(
                 project=project,
@@ -51,21 +58,6 @@ def assess(project: Project, *, now: datetime) -> int:
         ]
         _store(project, rows)
         return len(rows)
-
-
-def _lengths(project: Project, work: AnnotationArrays) -> dict[int, int]:
-    """Returns the lengths of the texts of tasks that somebody may have hurried through."""
-    # No task counts as hurried above LONGEST / HURRY seconds, so the texts of most tasks need not be measured.
-    active = work.annotations["active"]
-    return lengths(project, np.unique(work.annotations["task"][(active >= 0) & (active * HURRY < LONGEST)]))
-
-
-def _with_others(project: Project, now: datetime) -> dict[int, WithOthers]:
-    agreements = {}
-    for rater in reports.report(project, now=now).annotators:
-        kappas = [kappa for kappa in rater.kappa.values() if kappa is not None]
-        agreements[rater.annotator.pk] = WithOthers(fmean(kappas) if kappas else None, rater.shared)
-    return agreements
 
 
 @transaction.atomic

@@ -153,7 +153,11 @@ def _fitted(work: AnnotationArrays) -> _Model:
     effects, count = {}, len(work.annotations)
     distance, surprise, scored, common, likely = np.zeros((5, count))
     for column, key in enumerate(work.attributes):
-        fitted, place = _of_attribute(work, column)
+        scores = work.ratings["scores"][:, column]
+        counts = work.annotations["counts"][work.ratings["annotation"]] & (scores >= 0)
+        place = work.ratings["annotation"][counts]
+        rater = work.annotations["annotator"][place]
+        fitted = rater_effects(work.ratings["response"][counts], rater, scores[counts], count=len(work.annotators))
         known = ~np.isnan(fitted.surprise)
         own, others = _centred(work, fitted, place[known], known)
         common += np.bincount(place[known], own * others, count)
@@ -175,15 +179,6 @@ def _centred(work: AnnotationArrays, effects: Effects, place: Array, known: Arra
     means = np.stack([np.bincount(rater, values, len(work.annotators)) for values in both]) / ratings
     own, others = (both - means[:, rater]) / max(both[0].std() if len(place) else 0.0, NOTHING)
     return own, others
-
-
-def _of_attribute(work: AnnotationArrays, column: int) -> tuple[Effects, Array]:
-    """Returns the effects over the ratings that count, and the annotation of each of these ratings."""
-    scores = work.ratings["scores"][:, column]
-    chosen = work.annotations["counts"][work.ratings["annotation"]] & (scores >= 0)
-    place = work.ratings["annotation"][chosen]
-    rater = work.annotations["annotator"][place]
-    return rater_effects(work.ratings["response"][chosen], rater, scores[chosen], count=len(work.annotators)), place
 
 
 def _of_model(work: AnnotationArrays, model: _Model) -> list[Measured]:

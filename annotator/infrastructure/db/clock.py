@@ -21,7 +21,12 @@ def database_now() -> datetime:
     global _offset, _measured_at
     before = _steady_seconds()
     if _measured_at is None or before - _measured_at > MEASURED_FOR_SECONDS:
-        database = _database_seconds()
+        # clock_timestamp() gives the present time; now() would give the time at which the transaction began. The query
+        # bypasses Django's cursors, so that it is not counted among the queries of the caller.
+        connection.ensure_connection()
+        with connection.wrap_database_errors:
+            row = connection.connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
+        database = float(row[0])
         after = _steady_seconds()
         # The answer is taken to be from the middle of the round trip, so the error is at most half of the round trip.
         _offset, _measured_at = database - (before + after) / 2, after
@@ -34,13 +39,3 @@ def _steady_seconds() -> float:
     if sys.platform == "linux":
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()
-
-
-def _database_seconds() -> float:
-    """Returns the seconds since 1970 by the database's clock."""
-    # clock_timestamp() gives the present time; now() would give the time at which the transaction began. The query
-    # bypasses Django's cursors, so that it is not counted among the queries of the caller.
-    connection.ensure_connection()
-    with connection.wrap_database_errors:
-        row = connection.connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
-    return float(row[0])

@@ -22,7 +22,15 @@ COMMON = ("/usr/local", "/opt/venv")
 
 def without_places(text: str) -> str:
     """Replaces our own folders in the text by short words, and reduces other absolute paths to their last part."""
-    for folder, word in _folders():
+    # Listed one by one, because their names may contain spaces, at which the pattern would stop. The longest come
+    # first: a folder inside another one has a word of its own.
+    words = {str(settings.ARTIFACTS): "artifacts", str(settings.VAR_DIR): "var", str(settings.BASE_DIR): ""}
+    words |= {sys.prefix: "python", tempfile.gettempdir(): "tmp", str(Path.home()): "home"}
+    named = [*settings.REWARD_BACKBONES.items(), *settings.POLICY_BASES.items()]
+    words |= {source: name for name, source in named if source.startswith("/")}
+    words = {folder.rstrip("/"): word for folder, word in words.items()}
+    for folder in sorted(filter(None, words), key=len, reverse=True):
+        word = words[folder]
         text = re.sub(rf"{re.escape(folder)}(/|(?![\w-]|\.\w))", rf"{word}\1" if word else "", text)
     return _PATH.sub(r".../\1", text)
 
@@ -45,15 +53,3 @@ def own_folders() -> Iterator[str]:
     """
     folders = (settings.ARTIFACTS, settings.VAR_DIR, settings.BASE_DIR, sys.prefix, Path.home())
     return (str(folder) for folder in folders if len(Path(folder).parts) > 2 and str(folder) not in COMMON)
-
-
-def _folders() -> Iterator[tuple[str, str]]:
-    """Returns our own folders, each with the word that replaces it."""
-    # Listed one by one, because their names may contain spaces, at which the pattern would stop. The longest come
-    # first: a folder inside another one has a word of its own.
-    words_of_ours = {str(settings.ARTIFACTS): "artifacts", str(settings.VAR_DIR): "var", str(settings.BASE_DIR): ""}
-    words_of_ours |= {sys.prefix: "python", tempfile.gettempdir(): "tmp", str(Path.home()): "home"}
-    named = [*settings.REWARD_BACKBONES.items(), *settings.POLICY_BASES.items()]
-    sources = {source: name for name, source in named if source.startswith("/")}
-    words = {folder.rstrip("/"): word for folder, word in (words_of_ours | sources).items()}
-    return ((folder, words[folder]) for folder in sorted(words, key=len, reverse=True) if folder)

@@ -204,13 +204,9 @@ def _formula_before_text(state: StateBlock, start: int, end: int, silent: bool) 
     if silent or not state.src.startswith("\\[", begin):
         return False
     closing = _closing(state, begin + 2)
-    if closing < 0 or not state.src[closing + 2 : state.eMarks[_line_of(state, closing)]].strip():
+    if closing < 0 or not state.src[closing + 2 : state.eMarks[bisect_left(state.eMarks, closing)]].strip():
         return False
     return paragraph(state, start, end, silent)
-
-
-def _line_of(state: StateBlock, position: int) -> int:
-    return bisect_left(state.eMarks, position)
 
 
 def _raised(state: StateInline, silent: bool) -> bool:
@@ -236,7 +232,9 @@ def _cells_and_boxes(state: StateCore) -> None:
             if in_cell and "<br" in token.content:
                 token.children = [piece for child in token.children for piece in _broken(child)]
             elif token.content[:4] in _BOXES and _begins_item(state.tokens, place):
-                _draw_box(token.children[0])
+                first = token.children[0]
+                if first.type == "text" and first.content[:4] in _BOXES:
+                    first.content = _BOXES[first.content[:4]] + first.content[4:]
 
 
 def _broken(child: Token) -> list[Token]:
@@ -252,8 +250,3 @@ def _broken(child: Token) -> list[Token]:
 
 def _begins_item(tokens: Sequence[Token], place: int) -> bool:
     return place > 1 and tokens[place - 1].type == "paragraph_open" and tokens[place - 2].type == "list_item_open"
-
-
-def _draw_box(first: Token) -> None:
-    if first.type == "text" and first.content[:4] in _BOXES:
-        first.content = _BOXES[first.content[:4]] + first.content[4:]

@@ -130,7 +130,14 @@ class StorableRequestMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         try:
-            _check_head(request)
+            require_storable(request.path_info, "address")
+            if "%00" in request.META.get("QUERY_STRING", "") or "\0" in request.META.get("QUERY_STRING", ""):
+                require_storable_form(dict(request.GET.lists()))
+            for name, value in request.COOKIES.items():
+                require_storable(name + value, "cookie")
+            for name, value in request.META.items():
+                if name.startswith("HTTP_") and "\0" in value:
+                    require_storable(value, name.removeprefix("HTTP_").replace("_", "-").lower())
         except UnstorableText as refused:
             return _answer(request, refused)
         return self.get_response(request)
@@ -145,17 +152,6 @@ class StorableRequestMiddleware:
         except UnstorableText as refused:
             return _answer(request, refused)
         return None
-
-
-def _check_head(request: HttpRequest) -> None:
-    require_storable(request.path_info, "address")
-    if "%00" in request.META.get("QUERY_STRING", "") or "\0" in request.META.get("QUERY_STRING", ""):
-        require_storable_form(dict(request.GET.lists()))
-    for name, value in request.COOKIES.items():
-        require_storable(name + value, "cookie")
-    for name, value in request.META.items():
-        if name.startswith("HTTP_") and "\0" in value:
-            require_storable(value, name.removeprefix("HTTP_").replace("_", "-").lower())
 
 
 def _answer(request: HttpRequest, refused: UnstorableText) -> HttpResponse:

@@ -105,21 +105,15 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
     def run(self) -> None:
         """Serves until `stop`, and then for as long as requests are being answered, within GRACE_SECONDS."""
         while self.stops_by is None or (self._map and time.monotonic() < self.stops_by):
-            self.asyncore.poll2(self._patience(), self._map)
+            # After giving way it is 0 for one round, in which we accept what nobody else has.
+            giving_way = time.monotonic() < self.accepts_from
+            self.gave_way, self.giving_way = self.giving_way and not giving_way, giving_way
+            self.asyncore.poll2(GIVE_WAY_SECONDS if giving_way else 0 if self.gave_way else ROUND_SECONDS, self._map)
             self.counters.tick(self.place)
             self._close_overdue()
             if self.stops_by is not None:
                 self._close_idle()
         self.task_dispatcher.shutdown()
-
-    def _patience(self) -> float:
-        """Returns how long to wait for something to happen.
-
-        After giving way it is 0 for one round, in which we accept what nobody else has.
-        """
-        giving_way = time.monotonic() < self.accepts_from
-        self.gave_way, self.giving_way = self.giving_way and not giving_way, giving_way
-        return GIVE_WAY_SECONDS if giving_way else 0 if self.gave_way else ROUND_SECONDS
 
     def stop(self) -> None:
         """Asks the loop to end. Safe in a signal handler, which only sets a time and wakes the loop."""

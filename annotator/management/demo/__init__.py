@@ -65,7 +65,12 @@ def seed(*, now: datetime) -> Seeded:
     import_rows(project, BytesIO(b"".join(_task_lines(tasks))), now=now)
     import_rows(project, BytesIO((_FOLDER / "gold.jsonl").read_bytes()), now=now)
     _simulate(project, tasks, now=now)
-    _settle(project, now=now)
+    # Its tasks came before their annotations, and its three annotators are enough for whatever is still open.
+    project.tasks.update(created_at=now - BEGAN_BEFORE)
+    Import.objects.filter(project=project).update(made_at=now - BEGAN_BEFORE)
+    Project.objects.filter(pk=project.pk).update(max_annotators=project.base_annotators)
+    project.refresh_from_db()
+    assignment.recount_wanted(project, now=now)
     return Seeded(True, password, accounts, left_alone)
 
 
@@ -149,18 +154,6 @@ def _simulate(project: Project, tasks: list[dict[str, Any]], *, now: datetime) -
                 # A rater's minutes may add up past `now`, and no annotation may lie in the future.
                 annotation.submit(lease.pk, judgement, now=min(moment, now), origin=Origin.SIMULATED)
     project.tasks.filter(external_id__in=untouched).update(state=Task.State.OPEN)
-
-
-def _settle(project: Project, *, now: datetime) -> None:
-    """Makes the demo open as a project that people left in order.
-
-    Its tasks came before their annotations, and its three annotators are enough for whatever is still open.
-    """
-    project.tasks.update(created_at=now - BEGAN_BEFORE)
-    Import.objects.filter(project=project).update(made_at=now - BEGAN_BEFORE)
-    Project.objects.filter(pk=project.pk).update(max_annotators=project.base_annotators)
-    project.refresh_from_db()
-    assignment.recount_wanted(project, now=now)
 
 
 def _left_to_rate(tasks: list[dict[str, Any]]) -> Iterator[str]:

@@ -50,16 +50,13 @@ def label_studio_rows(project: Project, filters: Filters, unseen: QuerySet[Any])
 
     Stars count from 1, as the levels do on pages.
     """
-    return Lines(map(_Lines(filters.keys(project)).line, _rated(project, filters, unseen)))
-
-
-def _rated(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[bytes]:
     within, times = in_time("n.submitted_at", filters)
     if filters.rubric_versions:
         within, times = f"{within} AND n.rubric_version = ANY(%s)", [*times, list(filters.rubric_versions)]
     ratings = (_RATINGS.format(within=within), times)
     tasks = tasks_listed_in("ratings", project, filters).without(unseen)
-    return task_lines(tasks, Reading(_ROW, _RESPONSES, _ANNOTATIONS, sets={"ratings": ratings}))
+    rated = task_lines(tasks, Reading(_ROW, _RESPONSES, _ANNOTATIONS, sets={"ratings": ratings}))
+    return Lines(map(_Lines(filters.keys(project)).line, rated))
 
 
 def label_studio_columns(project: Project, _filters: Filters) -> Mapping[str, Type]:
@@ -174,9 +171,10 @@ def argilla_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> 
     """Yields a record for each task with a label or a preference, which become suggestions. Scores count from 1."""
     for task in answered_tasks(compared_tasks(project, filters), Depth(labels=True)):
         if suggestions := _suggestions(task):
+            responses = {f"response_{number}": answer.text for number, answer in enumerate(task.responses, start=1)}
             yield {
                 "id": task.name,
-                "fields": _texts(task),
+                "fields": {CONVERSATION: task.conversation, **responses},
                 "metadata": {"language": task.language},
                 "suggestions": suggestions,
             }
@@ -194,11 +192,6 @@ def argilla_columns(project: Project, filters: Filters) -> Mapping[str, Type]:
 def count_suggested(project: Project, filters: Filters) -> int:
     tasks = answered_tasks(compared_tasks(project, filters), Depth(texts=False, labels=True))
     return sum(1 for task in tasks if _suggestions(task))
-
-
-def _texts(task: AnsweredTask) -> Row:
-    responses = {f"response_{number}": answer.text for number, answer in enumerate(task.responses, start=1)}
-    return {CONVERSATION: task.conversation, **responses}
 
 
 def _suggestions(task: AnsweredTask) -> Row:

@@ -112,6 +112,7 @@ def filters_from(parameters: Parameters) -> Filters:
     language = text(parameters, "language", longest=40)
     if language and not languages.code_of(language):
         raise BadParameter("language", "Write a language's code, such as de, or its English name.")
+    version = number(parameters, "rubric_version")
     return Filters(
         since=_moment(parameters, "since", of_day=beginning_of),
         until=_moment(parameters, "until", of_day=end_of),
@@ -119,13 +120,8 @@ def filters_from(parameters: Parameters) -> Filters:
         language=languages.code_of(language),
         source=number(parameters, "source"),
         label_source=choice(parameters, "label_source", ["", *Label.Source.values], default=""),
-        rubric_versions=_versions(parameters),
+        rubric_versions=() if version is None else (version,),
     )
-
-
-def _versions(parameters: Parameters) -> tuple[int, ...]:
-    version = number(parameters, "rubric_version")
-    return () if version is None else (version,)
 
 
 def fields_from(parameters: Parameters) -> tuple[str, ...]:

@@ -46,7 +46,11 @@ class WriterFailed(Exception):
 def encoded(rows: Iterable[Row], columns: Mapping[str, Type], *, format: str, gzip: bool = False) -> Iterator[bytes]:
     """Yields the rows as the bytes of a file."""
     if format == "csv":
-        parts = csv_of_cells(_cells(rows, columns), _flat_columns(columns))
+        # An object's columns are its values', such as the scores of the attributes.
+        flat: list[str] = []
+        for name, kind in columns.items():
+            flat += list(kind) if isinstance(kind, Mapping) else [name]
+        parts = csv_of_cells(_cells(rows, columns), flat)
     elif format == "parquet":
         parts = _parquet(rows, columns)
     elif format == "json":
@@ -67,7 +71,7 @@ def file_name(project: Project, layout: str, format: str, *, gzip: bool) -> str:
 
 def json_lines(rows: Iterable[Row]) -> Iterator[bytes]:
     """Yields each row as a line, which rows of the database are already."""
-    return rows.lines if isinstance(rows, Lines) else map(_line, rows)
+    return rows.lines if isinstance(rows, Lines) else (without_line_ends(_json(row)) + b"\n" for row in rows)
 
 
 def _json(value: Any) -> bytes:
@@ -75,10 +79,6 @@ def _json(value: Any) -> bytes:
         return orjson.dumps(value, _ENCODER.default, orjson.OPT_PASSTHROUGH_DATETIME)
     except orjson.JSONEncodeError:  # such as whole numbers of more than 64 bits
         return _ENCODER.encode(value).encode()
-
-
-def _line(row: Row) -> bytes:
-    return without_line_ends(_json(row)) + b"\n"
 
 
 def _blocks(lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -103,16 +103,8 @@ def _json_list(rows: Iterable[Row]) -> Iterator[bytes]:
     yield b"\n]\n" if before != b"[\n" else b"[]\n"
 
 
-def _flat_columns(columns: Mapping[str, Type]) -> list[str]:
-    """Returns the columns of a table: an object's columns are its values', such as the scores of the attributes."""
-    flat: list[str] = []
-    for name, kind in columns.items():
-        flat += list(kind) if isinstance(kind, Mapping) else [name]
-    return flat
-
-
 def _cells(rows: Iterable[Row], columns: Mapping[str, Type]) -> Iterator[list[Any]]:
-    """Yields each row's values in the order of `_flat_columns`: lists become JSON texts."""
+    """Yields each row's values in the order of the columns: lists become JSON texts."""
     keys = {name: list(kind) if isinstance(kind, Mapping) else None for name, kind in columns.items()}
     kinds = chain.from_iterable(kind.values() if isinstance(kind, Mapping) else [kind] for kind in columns.values())
     lists = [place for place, kind in enumerate(kinds) if kind == JSON or not isinstance(kind, str)]

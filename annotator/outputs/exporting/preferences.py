@@ -41,8 +41,9 @@ def tasks_with_preferences(
 ) -> Iterator[tuple[AnsweredTask, Row]]:
     """Yields the tasks of `preference_rows`, each with its row without the split."""
     rules = Rules.of(project)
-    for task, preference in _preferred_pairs(project, filters, unseen):
-        similar = [task.votes[place] for place in _most_similar(task, rules)]
+    for task, preference in _with_preference(preferred_tasks(project, filters).without(unseen), _VOTED):
+        nearest = most_similar([vote.strength for vote in task.votes], rules) if task.votes else ()
+        similar = [task.votes[place] for place in nearest]
         reasons = [vote.justification for vote in similar if vote.strength == preference and vote.justification]
         yield (
             task,
@@ -134,18 +135,10 @@ def count_told_apart(project: Project, filters: Filters) -> int:
     return sum(1 for _ in _compared(project, filters, replace(_COMPARED, texts=False)))
 
 
-def _preferred_pairs(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[tuple[AnsweredTask, int]]:
-    return _with_preference(preferred_tasks(project, filters).without(unseen), _VOTED)
-
-
 def _with_preference(tasks: RowSelection, depth: Depth) -> Iterator[tuple[AnsweredTask, int]]:
     for task in answered_tasks(tasks, depth):
         if task.preference is not None and len(task.responses) == 2:
             yield task, task.preference
-
-
-def _most_similar(task: AnsweredTask, rules: Rules) -> tuple[int, ...]:
-    return most_similar([vote.strength for vote in task.votes], rules) if task.votes else ()
 
 
 def _compared(

@@ -59,14 +59,10 @@ def helpsteer2_files(project: Project, filters: Filters, unseen: QuerySet[Any]) 
     with zipfile.ZipFile(cast("IO[bytes]", sink), "w", zipfile.ZIP_STORED) as archive:
         for name, rows in FILES.items():
             with archive.open(zipfile.ZipInfo(name, _LONG_AGO), "w", force_zip64=True) as file:
-                yield from _written(gzipped(json_lines(rows(project, filters, unseen))), file, sink)
+                for part in gzipped(json_lines(rows(project, filters, unseen))):
+                    file.write(part)
+                    yield sink.take()
     yield sink.take()
-
-
-def _written(parts: Iterable[bytes], file: Any, sink: "_Sink") -> Iterator[bytes]:
-    for part in parts:
-        file.write(part)
-        yield sink.take()
 
 
 class _Sink:

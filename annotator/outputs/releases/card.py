@@ -338,18 +338,17 @@ def _statistics(release: Release, facts: CardFacts) -> str:
             f"{helpsteer2.RESPONSE_CHARACTERS:,}",
         ],
         ["mean characters of a prompt", _number(statistics.mean_prompt(), 0), _count(helpsteer2.PROMPT_CHARACTERS)],
-        ["mean annotations of a rated task", _number(_raters_of_a_task(facts)), f"{helpsteer2.RATERS:.2f}"],
+        [
+            "mean annotations of a rated task",
+            _number(sum(number for _, number in facts.raters) / facts.rated_tasks if facts.rated_tasks else None),
+            f"{helpsteer2.RATERS:.2f}",
+        ],
     ]
     head = ["attribute", "labels", "mean", "deviation", f"r with {deciding}", "HelpSteer2: mean / deviation / r"]
     return (
         "## Statistics\n\nOf the configuration `default`, both splits, beside what is published of HelpSteer2; `r` is "
         "Pearson's correlation.\n\n" + table(head, rows) + "\n\n" + table(["figure", "here", "HelpSteer2"], other)
     )
-
-
-def _raters_of_a_task(facts: CardFacts) -> float | None:
-    """Returns the mean number of annotations that count of the tasks that have any."""
-    return sum(number for _, number in facts.raters) / facts.rated_tasks if facts.rated_tasks else None
 
 
 def _people(facts: CardFacts) -> str:

@@ -33,7 +33,15 @@ def recut(
         sources[index : index + 2] = [[index, index + 1]]
     else:
         require_room([1, *(len(one.cut) for one in form.tables)])
-        cut = split(table.cut, table.response.text, at=_position(table, index, quote))
+        if not 0 <= index < len(table.cut):
+            raise CannotRecut(_("This segment is no longer there. Reload the page."))
+        segment = table.cut[index]
+        at = table.response.text.find(quote.strip(), segment.start, segment.end) if quote.strip() else -1
+        if at < 0:
+            raise CannotRecut(
+                _("Select where the second part begins: a few of its words, as they stand in the source.")
+            )
+        cut = split(table.cut, table.response.text, at=at)
         sources = [[place] for place in range(len(table.cut))]
         sources.insert(index, [index])
     return _renamed(table, values, cut, sources)
@@ -45,16 +53,6 @@ def _named(form: RatingForm, name: str) -> tuple[SegmentTable, int]:
         if str(table.response.public_id) == response and index.isdecimal() and len(index) < 5:
             return table, int(index)
     raise CannotRecut(_("This segment is no longer there. Reload the page."))
-
-
-def _position(table: SegmentTable, index: int, quote: str) -> int:
-    if not 0 <= index < len(table.cut):
-        raise CannotRecut(_("This segment is no longer there. Reload the page."))
-    segment = table.cut[index]
-    at = table.response.text.find(quote.strip(), segment.start, segment.end) if quote.strip() else -1
-    if at < 0:
-        raise CannotRecut(_("Select where the second part begins: a few of its words, as they stand in the source."))
-    return at
 
 
 def _renamed(

@@ -43,7 +43,14 @@ def people(request: HttpRequest, slug: str) -> HttpResponse:
     """Lists the members; a POST does one thing to all who are chosen."""
     project = access.managed_project(user_of(request), slug)
     if request.method == "POST":
-        return _act(request, project)
+        form = ActionForm(project, request.POST)
+        if form.is_valid():
+            action = member_actions.ACTIONS[form.cleaned_data["action"]]
+            member_actions.act(form.cleaned_data["action"], form.cleaned_data["member"], now=database_now())
+            messages.success(request, str(action.done))
+        else:
+            messages.error(request, _("Nothing was done. Choose at least one person, and what to do."))
+        return redirect(back(request) or resolve_url("people", project.slug))
     wanted = {
         "name": request.GET.get("name", "")[:150],
         "role": choice_in(request.GET, "role", Role.values),
@@ -65,17 +72,6 @@ def people(request: HttpRequest, slug: str) -> HttpResponse:
         "actions": member_actions.ACTIONS.items(),
     }
     return render(request, "workspace/people.html", context)
-
-
-def _act(request: HttpRequest, project: Project) -> HttpResponse:
-    form = ActionForm(project, request.POST)
-    if form.is_valid():
-        action = member_actions.ACTIONS[form.cleaned_data["action"]]
-        member_actions.act(form.cleaned_data["action"], form.cleaned_data["member"], now=database_now())
-        messages.success(request, str(action.done))
-    else:
-        messages.error(request, _("Nothing was done. Choose at least one person, and what to do."))
-    return redirect(back(request) or resolve_url("people", project.slug))
 
 
 # One person ------------------------------------------------------------------------------------------------

@@ -31,11 +31,12 @@ def work(figures: Figures, names: Callable[[int], str]) -> Iterator[Chart]:
 
 def labels(project: Project, figures: Figures) -> Iterator[Chart]:
     """Yields the charts of what the labels and preferences look like."""
-    attributes = (
-        [one for one in project.attributes_for() if sum(figures.levels[one.key].counts)]
-        if _fits(project, figures)
-        else []
-    )
+    attributes = project.attributes_for()
+    # The figures may have been counted with other attributes than the project has now.
+    if all(one.key in figures.levels and len(figures.levels[one.key].counts) == len(one.levels) for one in attributes):
+        attributes = [one for one in attributes if sum(figures.levels[one.key].counts)]
+    else:
+        attributes = []
     if attributes:
         yield _distribution(attributes, figures)
         yield _means(attributes, figures)
@@ -48,14 +49,6 @@ def agreement(project: Project, figures: Figures) -> Iterator[Chart]:
     weeks = [week for week in figures.weeks if any(value is not None for value in week[1].values())]
     if len(weeks) > 1:
         yield agreement_charts.by_week(project.attributes_for(), weeks)
-
-
-def _fits(project: Project, figures: Figures) -> bool:
-    """Returns whether the figures were counted with the attributes that the project has now."""
-    return all(
-        one.key in figures.levels and len(figures.levels[one.key].counts) == len(one.levels)
-        for one in project.attributes_for()
-    )
 
 
 def _tasks_over_time(figures: Figures) -> Chart:

@@ -83,8 +83,14 @@ def _changed_meanwhile(
     project = Project.objects.select_related("rubric").get(pk=project_id)
     shown, fresh = form.shown(), ProjectSettingsForm(project)
     mine = form.changes()
+    # The form has no fields for settings that change nothing in this project; somebody may change them over REST.
     theirs = [
-        {"label": _label(fresh, name), "before": shown[name], "after": fresh.before[name], "also_mine": name in mine}
+        {
+            "label": str(fresh.base_fields["further" if name == TRAINER else name].label),
+            "before": shown[name],
+            "after": fresh.before[name],
+            "also_mine": name in mine,
+        }
         for name in stale.names
     ]
     # The user's own changes over what is stored by now, and the page's new state to be compared with.
@@ -102,11 +108,6 @@ def _changed_meanwhile(
     entries = AuditEntry.objects.filter(project_id=project.pk, action="project.changed").order_by("-pk")
     page = _page(project, again) | {"theirs": theirs, "theirs_entry": entries.first()}
     return render(request, "workspace/settings.html", page, status=409)
-
-
-def _label(form: ProjectSettingsForm, name: str) -> str:
-    # The form has no fields for settings that change nothing in this project; somebody may change them over REST.
-    return str(form.base_fields["further" if name == TRAINER else name].label)
 
 
 def _page(project: Project, form: ProjectSettingsForm) -> dict[str, Any]:

@@ -82,7 +82,12 @@ class SeenFieldsForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def _require_as_seen(self, changed: list[str]) -> None:
         """Adds an error to each of these fields that is no longer stored as the page showed it."""
-        fresh = type(self)(**self._as_stored())
+        stored: dict[str, Any] = {}
+        if self.instance.pk:
+            # Locked, so that of two who save at once the second is compared with the first.
+            rows = type(self.instance)._default_manager.select_for_update(no_key=True)
+            stored["instance"] = rows.get(pk=self.instance.pk)
+        fresh = type(self)(**stored)
         for name in changed:
             field, now = self.fields[name], fresh[name].initial
             shown = field.hidden_widget().value_from_datadict(self.data, self.files, self._shown_as(name))
@@ -95,13 +100,6 @@ class SeenFieldsForm(forms.ModelForm):  # type: ignore[type-arg]
             sent.update(self.data)
             sent.setlist(self._shown_as(name), value if isinstance(value, list) else [value])
             self.data = sent
-
-    def _as_stored(self) -> dict[str, Any]:
-        if not self.instance.pk:
-            return {}
-        # Locked, so that of two who save at once the second is compared with the first.
-        rows = type(self.instance)._default_manager.select_for_update(no_key=True)
-        return {"instance": rows.get(pk=self.instance.pk)}
 
 
 def _in_words(field: forms.Field, value: Any) -> str:

@@ -13,7 +13,7 @@ back, and a full stop says nothing.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from django.core.exceptions import BadRequest
@@ -124,7 +124,14 @@ def by_cell(sent: QueryDict) -> QueryDict:
     changed = [name for name in form.getlist("changed") if name not in folded]
     for name in folded:
         # A field with several values: the last one counts, as for all others.
-        cells = dict(_cells(name.removeprefix(PREFIX), str(form.pop(name)[-1])))
+        response = name.removeprefix(PREFIX)
+        aspects, rows = _read(str(form.pop(name)[-1]))
+        cells = {
+            cell_name(f"{response}-{index}", aspect): value.strip()
+            for index, row in rows.items()
+            for aspect, value in zip(aspects, row, strict=False)
+            if value != UNSAID
+        }
         for cell, value in cells.items():
             form[cell] = value
         changed += cells if name in sent.getlist("changed") else []
@@ -148,30 +155,18 @@ def _is_boxes(name: str) -> bool:
     return name.startswith("checks-")
 
 
-def _cells(response: str, text: str) -> Iterator[tuple[str, str]]:
-    aspects, rows = _read(text)
-    for index, row in rows.items():
-        for aspect, value in zip(aspects, row, strict=False):
-            if value != UNSAID:
-                yield cell_name(f"{response}-{index}", aspect), value.strip()
-
-
 def _read(text: str) -> tuple[list[str], dict[str, str]]:
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as wrong:
         raise BadRequest("the segments are no JSON") from wrong
     aspects, rows = (given.get("aspects"), given.get("rows")) if isinstance(given, dict) else (None, None)
-    if not isinstance(aspects, list) or not isinstance(rows, dict) or not all(map(_is_key, aspects)):
+    if not isinstance(aspects, list) or not isinstance(rows, dict):
         raise BadRequest("the segments are no object of aspects and rows")
-    if len(aspects) > MOST_ATTRIBUTES or not all(_is_row(index, row) for index, row in rows.items()):
+    if not all(isinstance(aspect, str) and _KEY.fullmatch(aspect) for aspect in aspects):
+        raise BadRequest("the segments are no object of aspects and rows")
+    if len(aspects) > MOST_ATTRIBUTES or not all(
+        index.isdecimal() and isinstance(row, str) and len(row) <= MOST_ATTRIBUTES for index, row in rows.items()
+    ):
         raise BadRequest("a row of the segments is no text by its index")
     return aspects, rows
-
-
-def _is_key(value: Any) -> bool:
-    return isinstance(value, str) and bool(_KEY.fullmatch(value))
-
-
-def _is_row(index: str, row: Any) -> bool:
-    return index.isdecimal() and isinstance(row, str) and len(row) <= MOST_ATTRIBUTES

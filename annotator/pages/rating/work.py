@@ -42,11 +42,7 @@ def annotate(request: HttpRequest, slug: str) -> HttpResponse:
     claimed = assignment.claim(member.project, user_of(request), now=database_now())
     if claimed.reason == NOT_QUALIFIED:
         return redirect("qualification", slug)
-    return render(request, "annotate.html", work_context(request, member.project, claimed) | _undoable(request))
-
-
-def _undoable(request: HttpRequest) -> dict[str, Skip | Report | None]:
-    """Returns the skip or the report that led the annotator here, as long as it can be undone."""
+    # The skip or the report that led here, as long as it can be undone.
     user, since = user_of(request), database_now() - annotation.UNDO_FOR
     skips = Skip.objects.filter(assignment__annotator=user, assignment__state=Assignment.State.SKIPPED)
     reports = Report.objects.filter(assignment__annotator=user, decision="")
@@ -55,7 +51,7 @@ def _undoable(request: HttpRequest) -> dict[str, Skip | Report | None]:
         found["undo"] = skips.filter(created_at__gt=since, assignment=skipped).first()
     if (reported := number_in(request.GET, "reported")) is not None:
         found["undo_report"] = reports.filter(created_at__gt=since, assignment=reported).first()
-    return found
+    return render(request, "annotate.html", work_context(request, member.project, claimed) | found)
 
 
 def work_context(

@@ -6,7 +6,6 @@ from string import ascii_uppercase
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render, resolve_url
 from django.utils.http import urlencode
@@ -19,7 +18,7 @@ from annotator.infrastructure.web.acting import show_refusal
 from annotator.infrastructure.web.middleware import HtmxRequest
 from annotator.infrastructure.web.paging import page_of
 from annotator.infrastructure.web.query_parameters import choice_in, number_in
-from annotator.models import Annotation, Assignment, Label, Project, Pseudonym, Rating, Task, User, Verdict
+from annotator.models import Annotation, Assignment, Label, Project, Pseudonym, Rating, Task, Verdict
 from annotator.pages.rating.rating_texts import comparison_text, preference_text, ranking_text, side_by_side
 from annotator.pages.rating.returning import back
 from annotator.pages.rating.segment_cells import by_cell
@@ -222,7 +221,13 @@ def review_submissions(request: HttpRequest, slug: str) -> HttpResponse:
     naming = Naming(project, by_name=False)
     wanted = choice_in(request.GET, "verdict", [ALL, *Verdict.Decision.values], default=UNJUDGED) or UNJUDGED
     annotator = naming.person(request.GET.get("annotator", ""))
-    rows = _narrowed(submissions(project, reviewer=user_of(request)), request, wanted, annotator)
+    rows = submissions(project, reviewer=user_of(request))
+    if annotator:
+        rows = rows.filter(assignment__annotator=annotator)
+    if wanted == UNJUDGED:
+        rows = unjudged(rows, user_of(request))
+    elif wanted != ALL:
+        rows = judged(rows, wanted)
     rows = rows.select_related("assignment__annotator").prefetch_related("ratings__response")
     page = page_of(request, rows, size=PAGE)
     rated = project.tallies.filter(done__gt=0).values("annotator")
@@ -238,16 +243,6 @@ def review_submissions(request: HttpRequest, slug: str) -> HttpResponse:
         "ask_preference": project.ask_preference,
     }
     return render(request, "review_submissions.html", context)
-
-
-def _narrowed(
-    rows: QuerySet[Annotation], request: HttpRequest, wanted: str, annotator: User | None
-) -> QuerySet[Annotation]:
-    if annotator:
-        rows = rows.filter(assignment__annotator=annotator)
-    if wanted == UNJUDGED:
-        return unjudged(rows, user_of(request))
-    return rows if wanted == ALL else judged(rows, wanted)
 
 
 def _submitted(

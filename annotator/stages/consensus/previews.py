@@ -150,7 +150,11 @@ def _facts(numbers: Sequence[int], *, rules: Rules) -> list[dict[str, int]]:
     """Returns for each task whether it would reopen, be dropped and so on, and how many labels would change."""
     tasks = list(Task.objects.filter(pk__in=numbers).order_by("pk").defer("conversation", "metadata"))
     stored = {task.pk: (task.state, task.slots_wanted - task.done) for task in tasks}
-    labels = _labels_in_force(numbers)
+    # The means of the annotators' labels that count, by task and response.
+    labels: dict[int, dict[int, LabelValues]] = {}
+    in_force = Label.objects.in_force().filter(source=Label.Source.CONSENSUS, response__task__in=numbers)
+    for pk, response, *values in in_force.values_list("response__task", "response", "means", "segment_means"):
+        labels.setdefault(pk, {})[response] = (values[0], values[1])
     standing_of, outcomes = computed(tasks, rules=rules)
     facts = []
     for task in tasks:
@@ -175,12 +179,3 @@ def _facts(numbers: Sequence[int], *, rules: Rules) -> list[dict[str, int]]:
             }
         )
     return facts
-
-
-def _labels_in_force(numbers: Sequence[int]) -> dict[int, dict[int, LabelValues]]:
-    """Returns the means of the annotators' labels that count, by task and response."""
-    labels = Label.objects.in_force().filter(source=Label.Source.CONSENSUS, response__task__in=numbers)
-    by_task: dict[int, dict[int, LabelValues]] = {}
-    for task, response, *values in labels.values_list("response__task", "response", "means", "segment_means"):
-        by_task.setdefault(task, {})[response] = (values[0], values[1])
-    return by_task

@@ -86,7 +86,13 @@ def computed(
     outcomes = {}
     for task in tasks:
         standing = standing_of[task.pk]
-        _count(task, standing, rules)
+        task.done = standing.done
+        # A gold task has room for everybody; one that a reviewer has settled wants nobody else.
+        if task.state != Task.State.GOLD:
+            task.slots_wanted = standing.slots_wanted(rules, adjudicated=task.adjudicated)
+        task.open_slots = max(task.slots_wanted - standing.held, 0)
+        if task.state in (Task.State.OPEN, Task.State.COMPLETE):
+            task.state = Task.State.COMPLETE if standing.done >= task.slots_wanted else Task.State.OPEN
         is_complete = standing.done >= task.slots_wanted
         result = None if task.state == Task.State.GOLD else standing.outcome(rules, complete=is_complete)
         if result:
@@ -95,17 +101,7 @@ def computed(
     return standing_of, outcomes
 
 
-def _count(task: Task, standing: TaskRatings, rules: Rules) -> None:
-    """Slots and state. A gold task has room for everybody; one that a reviewer has settled wants nobody else."""
-    task.done = standing.done
-    if task.state != Task.State.GOLD:
-        task.slots_wanted = standing.slots_wanted(rules, adjudicated=task.adjudicated)
-    task.open_slots = max(task.slots_wanted - standing.held, 0)
-    if task.state in (Task.State.OPEN, Task.State.COMPLETE):
-        task.state = Task.State.COMPLETE if standing.done >= task.slots_wanted else Task.State.OPEN
-
-
-def _ask_for_review(task: Task, standing: TaskRatings, result: ConsensusOutcome | None, rules: Rules) -> None:
+def _ask_for_review(task: Task, standing: TaskRatings, result: Outcome | None, rules: Rules) -> None:
     rated = [rating for rating in standing.rated if rating.ratings]
     task.review_spread = spread(rated, rules.attribute, rules.share) or 0
     task.review_reason = ""

@@ -136,7 +136,13 @@ def write_annotations(project: Project, placed: Sequence[Placed], *, now: dateti
         rated = {entry.placed.task for entry in fresh}
         tasks = {pk: task for pk, task in tasks.items() if pk in rated}
         _store(fresh, raters, _slots(fresh, tasks, excluded), project, now)
-        _count_work(project, fresh, raters)
+        done = Counter(raters[entry.rater].pk for entry in fresh)
+        # By id: transactions that update several tallies in different orders could wait for each other.
+        Tally.objects.bulk_create(
+            (Tally(annotator_id=rater, project=project) for rater in sorted(done)), ignore_conflicts=True
+        )
+        for rater in sorted(done):
+            Tally.objects.filter(annotator=rater, project=project).update(done=F("done") + done[rater])
         consensus.settle(list(tasks.values()), project=project, now=now)
     why = f"{LEFT_OUT}its rater is excluded from the project. It is stored"
     left_out = [Rejected(entry.placed.row.line, why, of_rating=True) for entry in fresh if entry.rater in excluded]
@@ -315,16 +321,6 @@ def _annotation_record(entry: _RaterEntry) -> tuple[object, ...]:
     ranking = _json([[responses[place] for place in tier] for tier in entry.ranking]) if entry.ranking else None
     aspects = next((list(one.aspects) for one in entry.segments.values()), [])
     return entry.preference, ranking, entry.justification, entry.active_seconds, aspects, entry.content_hash
-
-
-def _count_work(project: Project, entries: Sequence[_RaterEntry], raters: Mapping[str, User]) -> None:
-    done = Counter(raters[entry.rater].pk for entry in entries)
-    # By id: transactions that update several tallies in different orders could wait for each other.
-    Tally.objects.bulk_create(
-        (Tally(annotator_id=rater, project=project) for rater in sorted(done)), ignore_conflicts=True
-    )
-    for rater in sorted(done):
-        Tally.objects.filter(annotator=rater, project=project).update(done=F("done") + done[rater])
 
 
 def write_experts(placed: Sequence[Placed]) -> list[Rejected]:

@@ -170,7 +170,14 @@ class _Reader:
         if fence := _FENCE.match(line.body):
             return self._fence_end(at, fence[1])
         if (opening := line.body.lstrip()[:2]) in _CLOSED_BY:
-            return self._formula_end(at, _CLOSED_BY[opening])
+            closing = _CLOSED_BY[opening]
+            body = line.body.strip(_AFTER_FORMULA)
+            if closing in body[2:]:
+                # What follows on the same line makes the formula a part of a sentence.
+                return at + 1 if body.endswith(closing) else 0
+            ends = self._formula_ends[closing]
+            place = bisect_left(ends, at + 1)
+            return ends[place] + 1 if place < len(ends) and ends[place] - at < MOST_FORMULA_LINES else 0
         if self._is_table(at):
             return self._first_after(at, lambda row: "|" not in row.body)
         # In a list, indented lines belong to an item.
@@ -188,15 +195,6 @@ class _Reader:
             if len(marks) >= len(fence) and marks == fence[0] * len(marks):
                 return number + 1
         return len(self.lines)
-
-    def _formula_end(self, at: int, closing: str) -> int:
-        body = self.lines[at].body.strip(_AFTER_FORMULA)
-        if closing in body[2:]:
-            # What follows on the same line makes the formula a part of a sentence.
-            return at + 1 if body.endswith(closing) else 0
-        ends = self._formula_ends[closing]
-        place = bisect_left(ends, at + 1)
-        return ends[place] + 1 if place < len(ends) and ends[place] - at < MOST_FORMULA_LINES else 0
 
     @cached_property
     def _formula_ends(self) -> dict[str, list[int]]:

@@ -90,7 +90,10 @@ def sentence_starts(prose: str, *, language: str = "") -> Iterator[int]:
     for start in _starts(plain, language=name):
         # What belongs to the character before, such as an accent, begins nothing.
         if not unicodedata.category(prose[start]).startswith("M") and prose[start] != "\u200d":
-            yield _before_emphasis(prose, plain, start)
+            at = start  # or at the marks that open an emphasis; those that touch the sentence before close one
+            while at > 0 and plain[at - 1] == " " and not prose[at - 1].isspace():
+                at -= 1
+            yield at if at > 0 and prose[at - 1].isspace() else start
 
 
 def _plain(prose: str) -> str:
@@ -137,15 +140,6 @@ def _starts_in(window: str, *, language: str) -> list[int]:
             raise
         return []
     return [sentence["start_index"] for sentence in found][1:]
-
-
-def _before_emphasis(prose: str, plain: str, start: int) -> int:
-    """Returns the position of the marks that open an emphasis at the start of a sentence, or else the start."""
-    at = start
-    while at > 0 and plain[at - 1] == " " and not prose[at - 1].isspace():
-        at -= 1
-    # Marks that touch the sentence before close an emphasis, and belong to it.
-    return at if at > 0 and prose[at - 1].isspace() else start
 
 
 # Steps -------------------------------------------------------------------------------------------------------

@@ -57,8 +57,17 @@ class Groups:
         elif row.pairs_up:
             half, self._half = self._half, row
             if half and (half.messages, half.shown) == (row.messages, row.shown):
-                row, self._half = _paired(half, row), None
-                ready.append(row)
+                responses = half.responses + row.responses
+                same = same_responses([response.text for response in responses])
+                paired = replace(
+                    half,
+                    responses=responses,
+                    size=half.size + row.size,
+                    kept=half.kept + row.kept,
+                    notes=half.notes + row.notes + same,
+                )
+                self._half = None
+                ready.append(paired)
             elif half:
                 ready.append(half)
         elif row.layout in (POTATO_LAYOUT, SCORES_LAYOUT, ANNOTATIONS_LAYOUT):
@@ -115,18 +124,6 @@ class Groups:
             notes=tuple(dict.fromkeys(note for row, _ in rows for note in row.notes)),
             size=sum(row.size for row, _ in rows),
         )
-
-
-def _paired(first: TaskRow, second: TaskRow) -> TaskRow:
-    responses = first.responses + second.responses
-    same = same_responses([response.text for response in responses])
-    return replace(
-        first,
-        responses=responses,
-        size=first.size + second.size,
-        kept=first.kept + second.kept,
-        notes=first.notes + second.notes + same,
-    )
 
 
 # Ratings of tasks that are there already -------------------------------------------------------------------

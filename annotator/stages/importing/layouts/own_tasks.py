@@ -54,7 +54,11 @@ def task_row(values: dict[str, Any], rules: ImportRules, *, is_mapped: bool = Fa
         raise BadRow("two responses have the same id", "responses")
     said, values = _annotations(values, parsed, rules)
     gold = _gold_use(values.get("gold"))
-    _check_gold(gold, [response.expert for response in parsed])
+    experts = [response.expert for response in parsed]
+    if gold and not all(experts):
+        raise BadRow("gold needs an expert rating of every response: responses[].expert {scores, explanation}")
+    if not gold and any(experts):
+        raise BadRow(f"a response has an expert rating: set gold to say what it is for ({', '.join(Gold.Use.values)})")
     return TaskRow(
         messages=messages,
         responses=parsed,
@@ -231,11 +235,3 @@ def _segments_of_expert(value: Any, name: str, rules: ImportRules, count: int) -
         for number, scores in enumerate(value)
     )
     return SegmentLabel(aspects, rows)
-
-
-def _check_gold(use: str, experts: Sequence[Expert | None]) -> None:
-    """Raises BadRow unless a gold task has an expert's rating of every response, and any other task has none."""
-    if use and not all(experts):
-        raise BadRow("gold needs an expert rating of every response: responses[].expert {scores, explanation}")
-    if not use and any(experts):
-        raise BadRow(f"a response has an expert rating: set gold to say what it is for ({', '.join(Gold.Use.values)})")

@@ -1,6 +1,6 @@
 """Reads our own export of segments, a row for each segment, and finds the stored responses that the rows are about."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -110,8 +110,18 @@ def _filled(project: Project, placed: Placed, sheet: SegmentSheet, responses: Se
             what = f"the segments of the response {shown(name)} differ from those that are stored"
             raise _DoesNotFit(f"{what}, and the project does not let annotators change them")
         said[response.position] = SegmentLabel(sheet.aspects, given.scores, cut)
-    _check_count(responses, by_name, sheet.responses)
-    _cut(responses, by_name, sheet.responses)
+    # A first cut may leave the task with too many segments in all.
+    first = {by_name[name].pk: len(one.cut) for name, one in sheet.responses.items() if by_name[name].segments is None}
+    count = sum(first.get(response.pk, len(response.segments or ())) for response in responses)
+    if first and count > MOST_SEGMENTS:
+        raise _DoesNotFit(f"the task would have {count:,} segments, and at most {MOST_SEGMENTS:,} are accepted")
+    for name, given in sheet.responses.items():
+        response = by_name[name]
+        if response.segments is not None:
+            continue
+        # Whoever opens the task cuts its responses, without the task's lock.
+        if not response.store_first_segments([list(segment) for segment in given.cut]):
+            raise _DoesNotFit("somebody has just opened the task for the first time: import the row again")
     row = placed.row
     if sheet.rater:
         annotation = GivenAnnotation(sheet.rater, {position: {} for position in said}, segments=said)
@@ -127,23 +137,3 @@ def _check_texts(response: Response, name: str, given: GivenSegments) -> None:
         if text not in (None, stored):
             what = f"segment {number} of the response {shown(name)} is {shown(text)}"
             raise _DoesNotFit(f"{what}, and the stored text has {shown(stored)} there")
-
-
-def _check_count(
-    responses: Sequence[Response], by_name: Mapping[str, Response], given: Mapping[str, GivenSegments]
-) -> None:
-    """Refuses a first cut that leaves the task with too many segments in all."""
-    first = {by_name[name].pk: len(one.cut) for name, one in given.items() if by_name[name].segments is None}
-    count = sum(first.get(response.pk, len(response.segments or ())) for response in responses)
-    if first and count > MOST_SEGMENTS:
-        raise _DoesNotFit(f"the task would have {count:,} segments, and at most {MOST_SEGMENTS:,} are accepted")
-
-
-def _cut(responses: Sequence[Response], by_name: Mapping[str, Response], given: Mapping[str, GivenSegments]) -> None:
-    for name, segments in given.items():
-        response = by_name[name]
-        if response.segments is not None:
-            continue
-        # Whoever opens the task cuts its responses, without the task's lock.
-        if not response.store_first_segments([list(segment) for segment in segments.cut]):
-            raise _DoesNotFit("somebody has just opened the task for the first time: import the row again")

@@ -101,7 +101,11 @@ def annotation_of(
         asked = _asked(answer, names, rules.attributes)
         if asked:
             attribute, position = asked
-            ratings.setdefault(position, {})[attribute] = _level(answer, rules.attributes[attribute], where)
+            levels = rules.attributes[attribute]
+            value = whole_of_cell(answer.value)
+            if type(value) is not int or not 1 <= value <= levels:
+                raise BadRow(f"{where}.{answer.question} is {shown(answer.value)}: its levels go from 1 to {levels}")
+            ratings.setdefault(position, {})[attribute] = value - 1
         elif answer.question == PREFERENCE and _preference(answer.value) in strengths:
             preference = _preference(answer.value)
         elif answer.question in REASONS and isinstance(answer.value, str):
@@ -151,13 +155,6 @@ def _asked(answer: ToolAnswer, names: Sequence[str], attributes: Mapping[str, in
     if position is None:
         position = names.index(answer.of) if answer.of in names else 0 if len(names) == 1 else None
     return None if position is None or not 0 <= position < len(names) else (attribute, position)
-
-
-def _level(answer: ToolAnswer, levels: int, where: str) -> int:
-    value = whole_of_cell(answer.value)
-    if type(value) is not int or not 1 <= value <= levels:
-        raise BadRow(f"{where}.{answer.question} is {shown(answer.value)}: its levels go from 1 to {levels}")
-    return value - 1
 
 
 @dataclass(frozen=True)
@@ -320,7 +317,10 @@ def label_studio_row(values: dict[str, Any], rules: ImportRules) -> TaskRow:
     data = values["data"]
     texts = texts_of({key: value for key, value in data.items() if key not in OURS}, "data")
     people, others = [], []
-    for number, value in enumerate(_annotations(values)):
+    given = values.get("annotations") or values.get("completions") or []
+    if not isinstance(given, list):
+        raise BadRow(f"annotations is {shown(given)}: it must be a list", "annotations")
+    for number, value in enumerate(given):
         where = f"annotations[{number}]"
         if not isinstance(value, dict) or not isinstance(value.get("result", []), list):
             raise BadRow(f"{where} is {shown(value)}: it must be an object with a result", where)
@@ -345,14 +345,7 @@ def label_studio_row(values: dict[str, Any], rules: ImportRules) -> TaskRow:
     )
 
 
-def _annotations(values: Mapping[str, Any]) -> list[Any]:
-    given = values.get("annotations") or values.get("completions") or []
-    if not isinstance(given, list):
-        raise BadRow(f"annotations is {shown(given)}: it must be a list", "annotations")
-    return given
-
-
-def _answers(annotation: Mapping[str, Any], where: str) -> tuple[str, list[ToolAnswer], list[dict[str, Any]]]:
+def _answers(annotation: Mapping[str, Any], where: str) -> tuple[str, list[Answer], list[dict[str, Any]]]:
     """Returns who annotated, the answers, and the results that are no answers to questions."""
     person, answers, others = annotation.get("completed_by"), [], []
     if isinstance(person, dict):  # an object with an address or a number, or just the number

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from annotator.infrastructure import audit
 from annotator.infrastructure.db.storable_text import check_written
 from annotator.infrastructure.refusals import Refusal
-from annotator.models import Attribute, Exclusion, Guideline, Membership, Project, Role
+from annotator.models import Exclusion, Guideline, Membership, Project, Role
 
 LONGEST_GUIDELINES = 200_000
 """Characters. A book of guidelines has about 100,000, and nobody reads more before a first task."""
@@ -165,18 +165,16 @@ def difference(before: str, after: str) -> list[DiffLine] | None:
     old, new = before.splitlines(), after.splitlines()
     if len(old) + len(new) > MOST_COMPARED:
         return None
-    return list(_folded(list(_lines(old, new))))
-
-
-def _lines(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffLine]:
     # In long texts, lines that come often are no places to begin a match: with them some texts take minutes.
     is_long = max(len(old), len(new)) > EXACT
+    lines: list[DiffLine] = []
     for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=is_long).get_opcodes():
         if kind == "equal":
-            yield from (DiffLine("same", text) for text in old[a:b])
+            lines += [DiffLine("same", text) for text in old[a:b]]
         else:
-            yield from (DiffLine("removed", text) for text in old[a:b])
-            yield from (DiffLine("added", text) for text in new[c:d])
+            lines += [DiffLine("removed", text) for text in old[a:b]]
+            lines += [DiffLine("added", text) for text in new[c:d]]
+    return list(_folded(lines))
 
 
 def _folded(lines: Sequence[DiffLine]) -> Iterator[DiffLine]:
@@ -221,7 +219,14 @@ def _template_lines(project: Project) -> Iterator[str]:
     yield "- " + _("Report content that is unsafe or contains personal information.")
     yield from _heading(2, _("The scales"))
     for attribute in project.every_attribute():
-        yield from _scale(attribute)
+        yield from _heading(3, attribute.shown_name)
+        if attribute.description:
+            yield attribute.shown_description
+            yield ""
+        for number, text in enumerate(attribute.shown_levels, 1):
+            yield f"{number}. {text}"
+        yield ""
+        yield _("*Add what distinguishes two neighbouring levels.*")
     yield from _heading(2, _("Difficult cases"))
     yield _("*Give two or three examples that people rated differently, with the rating that you want and the reason.*")
     yield from _heading(2, _("Questions"))
@@ -233,14 +238,3 @@ def _heading(depth: int, text: str) -> Iterator[str]:
         yield ""
     yield f"{'#' * depth} {text}"
     yield ""
-
-
-def _scale(attribute: Attribute) -> Iterator[str]:
-    yield from _heading(3, attribute.shown_name)
-    if attribute.description:
-        yield attribute.shown_description
-        yield ""
-    for number, text in enumerate(attribute.shown_levels, 1):
-        yield f"{number}. {text}"
-    yield ""
-    yield _("*Add what distinguishes two neighbouring levels.*")

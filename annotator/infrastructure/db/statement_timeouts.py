@@ -42,22 +42,17 @@ def long_statements() -> Iterator[None]:
     try:
         yield
     finally:
-        _reset()
+        # The connection returns to a pool, where it serves anybody's request, which must not inherit the longer limit.
+        # In a transaction that is to be rolled back no statement can run.
+        if not connection.needs_rollback:
+            try:
+                with connection.cursor() as cursor:
+                    cursor.execute("RESET statement_timeout")
+            except Error:
+                connection.close()
 
 
 def streamed(rows: Iterable[bytes]) -> Iterator[bytes]:
     """Yields the rows, which are computed under `long_statements`."""
     with long_statements():
         yield from rows
-
-
-def _reset() -> None:
-    # The connection returns to a pool, where it serves anybody's request, which must not inherit the longer limit.
-    # In a transaction that is to be rolled back no statement can run.
-    if connection.needs_rollback:
-        return
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("RESET statement_timeout")
-    except Error:
-        connection.close()

@@ -55,7 +55,14 @@ def rooms(*, extra: int = 0) -> list[Shortage]:
     """Returns what is free in each folder and what is needed there, whether it is short or not; each disk once."""
     disks: dict[int, tuple[str, Path]] = {}
     needed = settings.DISK_RESERVE_MB * MEGABYTE + extra
-    for name, path in _folders():
+    # The folder of the artifacts may not exist yet; then it will be made in the nearest parent that does.
+    artifacts = next(path for path in [settings.ARTIFACTS, *settings.ARTIFACTS.parents] if path.exists())
+    folders: list[tuple[str, Path]] = [(_("the folder of the artifacts"), artifacts)]
+    if settings.DATABASE_DIR:
+        folders.append((_("the folder of the database"), Path(settings.DATABASE_DIR)))
+    # Uploads are stored there while they arrive.
+    folders.append((_("the folder for temporary files"), Path(tempfile.gettempdir())))
+    for name, path in folders:
         with suppress(OSError):  # nothing is known of a folder that this process may not look at
             # Folders on one disk share its room, and the first of them stands for it.
             disks.setdefault(path.stat().st_dev, (name, path))
@@ -87,14 +94,3 @@ def full_disk_named() -> Iterator[None]:
 def for_pages(request: HttpRequest) -> dict[str, Any]:
     """Gives templates the shortages as a function, so that only those that show them look at the disks."""
     return {"disk_shortages": shortages}
-
-
-def _folders() -> Iterator[tuple[str, Path]]:
-    """Yields the folders to watch, with their names in messages."""
-    # The folder of the artifacts may not exist yet; then it will be made in the nearest parent that does.
-    candidates = [settings.ARTIFACTS, *settings.ARTIFACTS.parents]
-    yield _("the folder of the artifacts"), next(path for path in candidates if path.exists())
-    if settings.DATABASE_DIR:
-        yield _("the folder of the database"), Path(settings.DATABASE_DIR)
-    # Uploads are stored there while they arrive.
-    yield _("the folder for temporary files"), Path(tempfile.gettempdir())

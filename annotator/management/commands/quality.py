@@ -2,7 +2,6 @@
 
 import os
 from argparse import ArgumentParser
-from collections.abc import Sequence
 from typing import Any
 
 from annotator.analysis.agreement import totals
@@ -25,14 +24,13 @@ class Command(ProjectCommand):
             os.nice(10)
         totals.refresh(project, now=now)
         assessment.assess(project, now=now)
-        if not options["background"]:
-            self._print(findings(project, most_flagged_first(project)))
-
-    def _print(self, findings: Sequence[Finding]) -> None:
+        if options["background"]:
+            return
+        found = findings(project, most_flagged_first(project))
         self.stdout.write(f"{'annotator':<20}{'tasks':>8}{'kappa':>8}{'scatter':>9}{'reliability':>13}  flags")
-        for finding in findings:
+        for finding in found:
             self.stdout.write(_line(finding))
-        for finding in findings:
+        for finding in found:
             for flag in finding.flags:
                 self.stdout.write(f"{finding.annotator.username}: {flag.title}. {flag.sentence}")
 

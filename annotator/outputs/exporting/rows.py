@@ -235,18 +235,14 @@ def require_allowed(project: Project, *, layout: str, format: str, filters: Filt
         known = ", ".join(name for name in LAYOUTS if LAYOUTS[name].of_labels)
         raise NoLabels(text % {"layout": layout, "known": known})
     if filters.rubric_versions:
-        _require_versions(project, layout, filters.rubric_versions)
+        if not LAYOUTS[layout].of_scores:
+            text = _("The rows of the layout '%(layout)s' hold no scores. rubric_version goes with: %(known)s.")
+            known = ", ".join(name for name in LAYOUTS if LAYOUTS[name].of_scores)
+            raise NoRubricVersion(text % {"layout": layout, "known": known})
+        require_rubric_versions(project, filters.rubric_versions)
     if LAYOUTS[layout].for_managers and by is not None and not access.manages(by, project):
         text = _("Only managers of %(project)s may export the layout '%(layout)s'.")
         raise ForManagersOnly(text % {"project": project.name, "layout": layout})
-
-
-def _require_versions(project: Project, layout: str, versions: Sequence[int]) -> None:
-    if not LAYOUTS[layout].of_scores:
-        text = _("The rows of the layout '%(layout)s' hold no scores. rubric_version goes with: %(known)s.")
-        known = ", ".join(name for name in LAYOUTS if LAYOUTS[name].of_scores)
-        raise NoRubricVersion(text % {"layout": layout, "known": known})
-    require_rubric_versions(project, versions)
 
 
 def require_rubric_versions(project: Project, versions: Sequence[int]) -> None:

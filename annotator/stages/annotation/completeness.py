@@ -1,7 +1,7 @@
 """Checks that a rating answers everything that its project asks, on its scale."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from django.utils.translation import gettext as _
 
@@ -264,8 +264,12 @@ def _score_errors(segments: Sequence[Mapping[str, int | None]], aspects: Sequenc
     names = {aspect.key: aspect.shown_name for aspect in aspects}
     errors: list[str] = []
     for number, scores in enumerate(segments, 1):
-        if scores.keys() != highest.keys():
-            errors += _unlike(scores, names, number)
+        for key in names.keys() - scores.keys():
+            text = _("segment %(number)s: %(question)s has no answer")
+            errors.append(text % {"number": number, "question": names[key]})
+        for key in scores.keys() - names.keys():
+            text = _("segment %(number)s: %(key)s is not an attribute of segments in this project")
+            errors.append(text % {"number": number, "key": shown_name(key)})
         errors += [
             _(
                 "segment %(number)s, %(key)s is %(score)r: it must be a whole number from 0 to %(highest)s, or null "
@@ -279,14 +283,6 @@ def _score_errors(segments: Sequence[Mapping[str, int | None]], aspects: Sequenc
         if len(errors) >= MOST_NAMED:
             break
     return errors
-
-
-def _unlike(scores: Mapping[str, int | None], names: Mapping[str, str], number: int) -> Iterator[str]:
-    for key in names.keys() - scores.keys():
-        yield _("segment %(number)s: %(question)s has no answer") % {"number": number, "question": names[key]}
-    for key in scores.keys() - names.keys():
-        text = _("segment %(number)s: %(key)s is not an attribute of segments in this project")
-        yield text % {"number": number, "key": shown_name(key)}
 
 
 def _comment_errors(rating: ResponseRating, cut: Sequence[Range]) -> list[str]:

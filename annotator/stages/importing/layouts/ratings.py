@@ -55,7 +55,11 @@ def potato_row(values: dict[str, Any], rules: ImportRules) -> TaskRow:
     """
     given = values.get("label_annotations")
     if given is None:
-        given = _schemes(values)
+        given = {}
+        for name, value in values.items():
+            scheme, between, label = name.partition(BETWEEN)
+            if between and value not in ("", None):
+                given.setdefault(scheme, {})[label] = value
     if not isinstance(given, dict):
         raise BadRow(f"label_annotations is {shown(given)}: it must be an object", "label_annotations")
     answers = [ToolAnswer(str(scheme), _chosen(labels)) for scheme, labels in given.items()]
@@ -77,15 +81,6 @@ def potato_row(values: dict[str, Any], rules: ImportRules) -> TaskRow:
     if values.get("id") == values["instance_id"]:
         values = {**values, "id": ""}
     return _row(values, annotation)
-
-
-def _schemes(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    schemes: dict[str, dict[str, Any]] = {}
-    for name, value in values.items():
-        scheme, between, label = name.partition(BETWEEN)
-        if between and value not in ("", None):
-            schemes.setdefault(scheme, {})[label] = value
-    return schemes
 
 
 def _chosen(labels: Any) -> Any:

@@ -241,20 +241,16 @@ def _people(responses: Any) -> list[Person]:
     """Returns each person's submitted answers, from either form of a record."""
     if isinstance(responses, dict):
         people: dict[str, list[ToolAnswer]] = {}
-        for person, answer in _of_questions(responses):
-            people.setdefault(person, []).append(answer)
+        for question, given in responses.items():
+            for n, response in enumerate(given if isinstance(given, list) else [given]):
+                if not isinstance(response, dict) or "value" not in response:
+                    name = f"responses.{question}"
+                    raise BadRow(f"{name} holds {shown(response)}: it must be an object with value and user_id", name)
+                if response.get("status") in SUBMITTED:
+                    answer = ToolAnswer(str(question), response["value"])
+                    people.setdefault(str(response.get("user_id") or n), []).append(answer)
         return [Person(person, answers, "responses") for person, answers in people.items()]
     return list(_of_people(responses))
-
-
-def _of_questions(responses: Mapping[str, Any]) -> Iterator[tuple[str, ToolAnswer]]:
-    for question, given in responses.items():
-        for n, response in enumerate(given if isinstance(given, list) else [given]):
-            if not isinstance(response, dict) or "value" not in response:
-                name = f"responses.{question}"
-                raise BadRow(f"{name} holds {shown(response)}: it must be an object with value and user_id", name)
-            if response.get("status") in SUBMITTED:
-                yield str(response.get("user_id") or n), ToolAnswer(str(question), response["value"])
 
 
 def _of_people(responses: Any) -> Iterator[Person]:

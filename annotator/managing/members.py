@@ -277,7 +277,8 @@ def limit(member: Membership, *, quota: int | None, languages: Sequence[str]) ->
     if changed:
         member.quota, member.languages = quota, codes
         member.save(update_fields=["quota", "languages"])
-        look_anew(member)
+        # To the head of the line again: tasks that they passed over for their language may fit now.
+        Tally.objects.filter(annotator=member.user, project=member.project).update(line=0)
         audit.record("membership.changed", _named(member), project=member.project, changed=changed)
 
 
@@ -304,11 +305,6 @@ def change(
     if role:
         give_role(member, role, agreed=member.user == by)
     limit(member, quota=quota, languages=languages)
-
-
-def look_anew(member: Membership) -> None:
-    """Moves the member to the head of the line again: tasks that they passed over for their language may fit now."""
-    Tally.objects.filter(annotator=member.user, project=member.project).update(line=0)
 
 
 @transaction.atomic

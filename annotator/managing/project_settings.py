@@ -33,22 +33,10 @@ def create(given: Mapping[str, Any], *, by: User | None = None, guidelines: str 
         InvalidRubric: no project can rate by the text.
     """
     own = given["rubric"] if isinstance(given.get("rubric"), RubricText) else None
-    settings = _with_defaults({**given, "rubric": rubrics.own_of(own, by=by)} if own else given)
-    check(None, settings)
-    project = Project(**settings)
-    _save(project)
-    if own:
-        rubrics.give(project.rubric, project, key=own.key)
-    audit.record("project.created", f"project {project.slug}", project=project, **audit.fields_of(project))
-    publish_guidelines(project, guidelines)
-    if by:
-        members.appoint_founder(project, by)
-    return project
-
-
-def _with_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Fills in the settings that are missing; some of them depend on those that are there."""
     settings = dict(given)
+    if own:
+        settings["rubric"] = rubrics.own_of(own, by=by)
+    # What is missing depends in part on what is there.
     rubric = settings.setdefault("rubric", Rubric.objects.offered().get(key=DEFAULT_RUBRIC))
     base = settings.setdefault("base_annotators", Project().base_annotators)
     most = settings.setdefault("max_annotators", min(max(Project().max_annotators, base), MOST_ANNOTATORS))
@@ -59,7 +47,16 @@ def _with_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
     half = (scales[deciding][1] - 1) // 2 if deciding in scales else 2
     settings.setdefault("escalate_above", half)
     settings.setdefault("drop_above", max(half, 1))
-    return settings
+    check(None, settings)
+    project = Project(**settings)
+    _save(project)
+    if own:
+        rubrics.give(project.rubric, project, key=own.key)
+    audit.record("project.created", f"project {project.slug}", project=project, **audit.fields_of(project))
+    publish_guidelines(project, guidelines)
+    if by:
+        members.appoint_founder(project, by)
+    return project
 
 
 @transaction.atomic

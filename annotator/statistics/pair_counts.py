@@ -149,12 +149,6 @@ def pair_of(one: Ints, other: Ints) -> Ints:
     return np.minimum(one, other) << 32 | np.maximum(one, other)
 
 
-def bucket_of(task: Ints) -> Ints:
-    """Returns each task's bucket, which does not depend on the order in which the tasks were created."""
-    # Fibonacci hashing: the multiplier is 2**64 divided by the golden ratio, and the upper bits are well mixed.
-    return (task.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(40)).astype(np.int64) % BUCKETS
-
-
 # Keys ------------------------------------------------------------------------------------------------------
 
 
@@ -272,7 +266,10 @@ def tallied(records: Records, columns: PairColumns) -> dict[Kind, Counts]:
         return {kind: none() for kind in Kind}
     rating_pairs = _RatingPairs.from_records(records, columns)
     samples = Samples.from_records(records)
-    buckets = rating_pairs.counted(bucket_of(records["task"]))
+    # A task's bucket does not depend on the order in which the tasks were created.
+    # Fibonacci hashing: the multiplier is 2**64 divided by the golden ratio, and the upper bits are well mixed.
+    mixed = records["task"].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(40)
+    buckets = rating_pairs.counted(mixed.astype(np.int64) % BUCKETS)
     week = np.maximum.reduceat(records["week"].astype(np.int64), samples.start)[samples.number]
     pairs = _of_pairs(records, columns, samples)
     # Responses that a rater shares with anybody, counted once each, however many others have rated them.

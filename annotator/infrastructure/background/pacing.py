@@ -44,7 +44,8 @@ def in_slices(work: Callable[[], int]) -> int:
         total += done
         if not done:
             return total
-        if is_importing():
+        alive_since = database_now() - IMPORT_IS_ALIVE
+        if ImportJob.objects.filter(state=ImportJob.State.WORKING, heartbeat_at__gt=alive_since).exists():
             rest = REST_BESIDE_IMPORT
         elif processors_left() < min(2, processors()):
             rest = REST
@@ -72,9 +73,3 @@ def processors_left() -> int:
     with connection.cursor() as cursor:
         cursor.execute(_AT_WORK, [JUST_NOW_SECONDS])
         return processors() - int(cursor.fetchone()[0])
-
-
-def is_importing() -> bool:
-    """Returns whether a worker is importing a file at this moment."""
-    alive_since = database_now() - IMPORT_IS_ALIVE
-    return ImportJob.objects.filter(state=ImportJob.State.WORKING, heartbeat_at__gt=alive_since).exists()

@@ -87,7 +87,10 @@ def _make_parser() -> MarkdownIt:
     parser.disable("image")
     parser.use(dollarmath_plugin, allow_space=False, double_inline=True).use(texmath_plugin, delimiters="brackets")
     parser.inline.ruler.before("math_inline", "unclosed", _unclosed)
-    add_rules(parser)
+    parser.inline.ruler.before("escape", "bracketed_formula", _bracketed_formula)
+    parser.block.ruler.before("math_block_eqno", "formula_before_text", _formula_before_text)
+    parser.inline.ruler.before("html_inline", "raised", _raised)
+    parser.core.ruler.after("inline", "cells_and_boxes", _cells_and_boxes)
     for kind, tag in MATH.items():
         parser.add_render_rule(kind, _math_as(tag))
     return parser
@@ -162,13 +165,6 @@ _CLOSING = re.compile(r"\\\]")
 _BREAK = re.compile(r"<br ?/?>")
 _BOXES = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
 _FORMULA_SIGNS = re.compile(r"[\\^_=+*/<>{}|]|^\s|\s$")
-
-
-def add_rules(parser: MarkdownIt) -> None:
-    parser.inline.ruler.before("escape", "bracketed_formula", _bracketed_formula)
-    parser.block.ruler.before("math_block_eqno", "formula_before_text", _formula_before_text)
-    parser.inline.ruler.before("html_inline", "raised", _raised)
-    parser.core.ruler.after("inline", "cells_and_boxes", _cells_and_boxes)
 
 
 def _bracketed_formula(state: StateInline, silent: bool) -> bool:

@@ -139,18 +139,14 @@ def versions(request: HttpRequest, slug: str) -> HttpResponse:
         chosen = project.guidelines.filter(version=wanted).first()
         if chosen is None:
             raise Http404
-        context |= _chosen(project, chosen)
+        previous = project.guidelines.filter(version__lt=chosen.version).order_by("-version").first()
+        read = guidelines.readers(project).filter(acknowledged_version=chosen.version).select_related("user")
+        names = list(read.order_by("user__username").values_list("user__username", flat=True)[: READERS_SHOWN + 1])
+        context |= {
+            "chosen": chosen,
+            "previous": previous,
+            "lines": guidelines.difference(previous.text, chosen.text) if previous else None,
+            "names": names[:READERS_SHOWN],
+            "more_names": len(names) > READERS_SHOWN,
+        }
     return render(request, "workspace/guideline_versions.html", context)
-
-
-def _chosen(project: Project, chosen: Guideline) -> dict[str, Any]:
-    previous = project.guidelines.filter(version__lt=chosen.version).order_by("-version").first()
-    read = guidelines.readers(project).filter(acknowledged_version=chosen.version).select_related("user")
-    names = list(read.order_by("user__username").values_list("user__username", flat=True)[: READERS_SHOWN + 1])
-    return {
-        "chosen": chosen,
-        "previous": previous,
-        "lines": guidelines.difference(previous.text, chosen.text) if previous else None,
-        "names": names[:READERS_SHOWN],
-        "more_names": len(names) > READERS_SHOWN,
-    }

@@ -67,19 +67,9 @@ def take(request: HttpRequest, run_id: int) -> HttpResponse:
         if run.kind == Kind.PRACTICE:
             return redirect("explained-gold", run.pk, task.pk)
         return redirect("take-qualification", run.pk)
-    return render(request, "qualification_task.html", _context(run, task, form), status=422 if form.is_bound else 200)
-
-
-def _responses(run: QualificationRun, task: Task) -> list[Response]:
-    responses = assignment.in_order(task.responses.all(), assignment.response_order(task, run.member.user))
-    annotation.cuts_of(run.member.project, task, responses)
-    return responses
-
-
-def _context(run: QualificationRun, task: Task, form: GoldForm) -> dict[str, Any]:
     done = run.answers.values("response__task").distinct().count()
     total = Task.objects.filter(project=run.member.project_id).gold_for(run.kind).count()
-    return {
+    context = {
         "run": run,
         "task": task,
         "project": run.member.project,
@@ -88,6 +78,13 @@ def _context(run: QualificationRun, task: Task, form: GoldForm) -> dict[str, Any
         "number": done + 1,
         "total": total,
     }
+    return render(request, "qualification_task.html", context, status=422 if form.is_bound else 200)
+
+
+def _responses(run: QualificationRun, task: Task) -> list[Response]:
+    responses = assignment.in_order(task.responses.all(), assignment.response_order(task, run.member.user))
+    annotation.cuts_of(run.member.project, task, responses)
+    return responses
 
 
 @require_POST

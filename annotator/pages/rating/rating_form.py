@@ -73,7 +73,10 @@ class ScoresForm(forms.Form):
     def ask_comparison(self, project: Project) -> None:
         """Adds the fields of a preference between two responses, or of the ranks of more."""
         if project.ask_preference and len(self.responses) == 2:
-            self.fields["preference"] = preference_field(project)
+            texts = {
+                strength: text for strength, text in PREFERENCE_TEXTS.items() if strength != TIE or project.allow_ties
+            }
+            self.fields["preference"] = choice(texts, _("Which response is better?"))
         if asks_for_ranking(project, len(self.responses)):
             for letter, response in self.lettered():
                 self.fields[rank_name(response.public_id)] = rank_field(letter, len(self.responses))
@@ -294,12 +297,6 @@ def likert(attribute: Attribute, letter: str) -> forms.TypedChoiceField:
         widget=forms.RadioSelect,
         error_messages=_required(name, letter),
     )
-
-
-def preference_field(project: Project) -> forms.TypedChoiceField:
-    """Returns the scale of preferences, with a tie where the project allows it."""
-    texts = {strength: text for strength, text in PREFERENCE_TEXTS.items() if strength != TIE or project.allow_ties}
-    return choice(texts, _("Which response is better?"))
 
 
 def choice(texts: Texts, label: str, letter: str = "") -> forms.TypedChoiceField:

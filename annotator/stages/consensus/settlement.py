@@ -101,7 +101,7 @@ def computed(
     return standing_of, outcomes
 
 
-def _ask_for_review(task: Task, standing: TaskRatings, result: Outcome | None, rules: Rules) -> None:
+def _ask_for_review(task: Task, standing: TaskRatings, result: ConsensusOutcome | None, rules: Rules) -> None:
     rated = [rating for rating in standing.rated if rating.ratings]
     task.review_spread = spread(rated, rules.attribute, rules.share) or 0
     task.review_reason = ""
@@ -279,11 +279,20 @@ def _write_labels(
 ) -> None:
     if not outcomes:
         return
-    _WRITE_CONSENSUS.run(
-        rows=json.dumps([_consensus_row(task, outcome, standing_of[task.pk]) for task, outcome in outcomes.items()]),
-        project=project.pk,
-        now=now,
-    )
+    rows = [
+        {
+            "task": task.pk,
+            "kept": outcome.kept,
+            "annotators": standing_of[task.pk].annotators(),
+            "spread": outcome.spread,
+            "spread_of_all": outcome.spread_of_all,
+            "preference": outcome.preference,
+            "pairs": outcome.pairs,
+            "drop_reason": outcome.drop_reason,
+        }
+        for task, outcome in outcomes.items()
+    ]
+    _WRITE_CONSENSUS.run(rows=json.dumps(rows), project=project.pk, now=now)
     labels = [row for task, outcome in outcomes.items() for row in label_rows(outcome, standing_of[task.pk].cuts)]
     _WRITE_LABELS.run(rows=json.dumps(labels), project=project.pk, now=now)
     kept = (task.pk for task, outcome in outcomes.items() if not outcome.drop_reason)
@@ -320,16 +329,3 @@ def agreed_values(outcome: ConsensusOutcome) -> dict[int, LabelValues]:
 def put_in_force(tasks: Sequence[int], *, now: datetime) -> None:
     """Dates existing labels to `now`, so that retraining and `since` exports notice that they apply again."""
     Label.objects.filter(response__task__in=tasks).update(made_at=now)
-
-
-def _consensus_row(task: Task, outcome: ConsensusOutcome, standing: TaskRatings) -> dict[str, Any]:
-    return {
-        "task": task.pk,
-        "kept": outcome.kept,
-        "annotators": standing.annotators(),
-        "spread": outcome.spread,
-        "spread_of_all": outcome.spread_of_all,
-        "preference": outcome.preference,
-        "pairs": outcome.pairs,
-        "drop_reason": outcome.drop_reason,
-    }

@@ -121,7 +121,17 @@ def _clean(job: ImportJob) -> None:
 
 def _import(job: ImportJob) -> None:
     mapping = read_mapping(job.mapping) if job.mapping else None
-    _require_same_rules(job)
+    # An import that goes on has to read the rows as it did before, or it would skip the wrong ones.
+    rules = [list(job.project.scales().items()), job.project.allow_ties, job.mapping]
+    if aspects := ImportRules.of(job.project).aspects:
+        rules.append(list(aspects.items()))
+    digest = hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()
+    if job.rows_done and job.rules != digest:
+        raise RulesChanged(
+            "The import was interrupted, and the project's rubric changed meanwhile, so the rest would be read by "
+            "other rules. Import the file again: tasks that are in already are recognised."
+        )
+    jobs.write(job, rules=digest)
     if not file_of(job).is_file():
         if job.tries < jobs.ATTEMPTS:
             raise jobs.FileMissing
@@ -142,20 +152,6 @@ def _import(job: ImportJob) -> None:
             person=person_of_file(job),
             journal=_Progress(job),
         )
-
-
-def _require_same_rules(job: ImportJob) -> None:
-    """An import that goes on has to read the rows as it did before, or it would skip the wrong ones."""
-    rules = [list(job.project.scales().items()), job.project.allow_ties, job.mapping]
-    if aspects := ImportRules.of(job.project).aspects:
-        rules.append(list(aspects.items()))
-    digest = hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()
-    if job.rows_done and job.rules != digest:
-        raise RulesChanged(
-            "The import was interrupted, and the project's rubric changed meanwhile, so the rest would be read by "
-            "other rules. Import the file again: tasks that are in already are recognised."
-        )
-    jobs.write(job, rules=digest)
 
 
 @transaction.atomic

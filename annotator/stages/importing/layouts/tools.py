@@ -341,7 +341,7 @@ def label_studio_row(values: dict[str, Any], rules: ImportRules) -> TaskRow:
     )
 
 
-def _answers(annotation: Mapping[str, Any], where: str) -> tuple[str, list[Answer], list[dict[str, Any]]]:
+def _answers(annotation: Mapping[str, Any], where: str) -> tuple[str, list[ToolAnswer], list[dict[str, Any]]]:
     """Returns who annotated, the answers, and the results that are no answers to questions."""
     person, answers, others = annotation.get("completed_by"), [], []
     if isinstance(person, dict):  # an object with an address or a number, or just the number

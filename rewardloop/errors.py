@@ -12,7 +12,7 @@
         ├── Unauthorized         401: no token, or one that is unknown or has ended
         ├── Forbidden            403: the token or the role does not allow this
         ├── NotFound             404, 410: there is no such thing, or not for this account
-        ├── Conflict             409, 412: the state of things does not allow this now
+        ├── Conflict             409: the state of things does not allow this now
         ├── TooManyRequests      429: come back after `retry_after` seconds
         ├── Unavailable          503 with a reason, such as `no_worker`, and 507: an operator has to act
         └── ServerFault          500: the server's log has the error
@@ -115,7 +115,6 @@ _BY_STATUS: dict[int, type[Refused]] = {
     404: NotFound,
     409: Conflict,
     410: NotFound,
-    412: Conflict,
     429: TooManyRequests,
     503: Unavailable,
     507: Unavailable,

@@ -1,4 +1,4 @@
-"""What REST answers to an error. Its shape, {detail, code, errors}, is made in web/error_answers.py."""
+"""What REST answers to an error; infrastructure/web/error_answers.py makes its shape, {detail, code, errors}."""
 
 import logging
 import secrets

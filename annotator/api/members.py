@@ -142,8 +142,8 @@ class OneMember(APIView):
         members.change(
             member,
             role=data.get("role"),
-            quota=data.get("quota", member.quota),
-            languages=data.get("languages", member.languages),
+            quota=data.get("quota", ...),
+            languages=data.get("languages"),
             by=user,
         )
         return Response(MemberSerializer(member_of(member.project, username)).data)

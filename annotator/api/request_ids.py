@@ -26,5 +26,8 @@ def earlier_or_new(rows: QuerySet[M], request_id: UUID | None, make: Callable[[]
     try:
         return rows.filter(request_id=request_id).first() or make()
     except IntegrityError:
-        # The same call at the same moment was faster.
-        return rows.get(request_id=request_id)
+        # The same call at the same moment was faster, unless another constraint has been met.
+        row = rows.filter(request_id=request_id).first()
+        if row is None:
+            raise
+        return row

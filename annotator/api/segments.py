@@ -45,6 +45,12 @@ class GivenSegmentsField(CheckedField):
 class RecutResponseSerializer(KnownFields):
     response = ResponseIdField()
     segments = GivenSegmentsField()
+    seen = serializers.ListField(
+        child=serializers.ListField(child=serializers.IntegerField(), min_length=2, max_length=2),
+        required=False,
+        max_length=MOST_SEGMENTS,
+        help_text="the segments [start, end] that you have read: if they have changed since, the answer is 409",
+    )
 
 
 class RecutSerializer(KnownFields):
@@ -80,7 +86,9 @@ class TaskSegments(APIView):
         data = validated(RecutSerializer(data=request.data))
         wanted = {one["response"]: one["segments"] for one in data["responses"]}
         try:
-            change_cuts(task.pk, wanted)
+            change_cuts(
+                task.pk, wanted, seen={one["response"]: one["seen"] for one in data["responses"] if "seen" in one}
+            )
         except TaskResponse.DoesNotExist as stranger:
             raise Http404 from stranger
         return Response(_shown(task))

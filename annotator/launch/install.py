@@ -69,6 +69,8 @@ IN_THE_VENV = {
         "ruff check .",
         "ruff format --check .",
         "mypy",
+        "lint-imports",
+        "python -m tests.house",
         "python -m annotator.launch.embedded python manage.py makemigrations --check --dry-run",
         "python -m sphinx -q --fail-on-warning --keep-going docs build/docs",
         "python -m annotator.launch.lock --check",

@@ -17,7 +17,7 @@ from django.core.management import call_command
 
 from annotator.launch.compiled_translations import compile_translations
 
-_DEMO_TASKS = Path(__file__).parent / "demo" / "tasks.jsonl"
+_DEMO_TASKS = Path(__file__).parents[1] / "management" / "demo" / "tasks.jsonl"
 _TINY_SECONDS = 120
 
 

@@ -5,6 +5,7 @@ Nobody becomes a manager without agreeing to it: an account that exists already 
 
 from collections.abc import Sequence
 from datetime import datetime
+from types import EllipsisType
 
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
@@ -287,24 +288,28 @@ def change(
     member: Membership,
     *,
     role: str | None = None,
-    quota: int | None,
-    languages: Sequence[str],
+    quota: int | EllipsisType | None = ...,
+    languages: Sequence[str] | None = None,
     by: User,
     seen: Seen | None = None,
 ) -> None:
-    """Gives the member a role, where one is named, and sets both limits: all of it, or nothing.
+    """Gives the member a role and sets both limits, each where it is named: all of it, or nothing.
 
     Raises:
         LastManager, UnknownLanguage: nothing is changed.
         ChangedMeanwhile: a value is no longer the one that the caller has seen.
     """
+    one_change_at_a_time(member.project)
+    member.refresh_from_db(fields=["role", "offered_role", "quota", "languages"])
     if seen:
-        one_change_at_a_time(member.project)
-        member.refresh_from_db(fields=["role", "offered_role", "quota", "languages"])
         require_as_seen(member, seen)
     if role:
         give_role(member, role, agreed=member.user == by)
-    limit(member, quota=quota, languages=languages)
+    limit(
+        member,
+        quota=member.quota if isinstance(quota, EllipsisType) else quota,
+        languages=member.languages if languages is None else languages,
+    )
 
 
 @transaction.atomic

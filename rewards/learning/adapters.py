@@ -54,11 +54,6 @@ def plain_names(tensors: Mapping[str, Value]) -> dict[str, Value]:
     return {name.replace(INNER, ""): tensor for name, tensor in tensors.items() if MARK not in name}
 
 
-def is_adapted(network: nn.Module) -> bool:
-    """Returns whether the network has adapters."""
-    return any(isinstance(module, LoraLayer) for module in network.modules())
-
-
 # Training ---------------------------------------------------------------------------------------------------
 
 

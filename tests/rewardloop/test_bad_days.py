@@ -122,7 +122,6 @@ def test_an_upload_is_sent_again_from_its_beginning(pauses: list[float]) -> None
         (refusal(404), NotFound),
         (refusal(410), NotFound),
         (refusal(409), Conflict),
-        (refusal(412), Conflict),
         (refusal(429), TooManyRequests),
         (refusal(500), ServerFault),
         (refusal(507), Unavailable),

@@ -1,6 +1,6 @@
 """How large a request's body may be, by its address, and what a larger one is answered.
 
-The server's parser asks before it keeps anything, the middleware (web/middleware.py) before a view reads.
+The server's parser asks before it keeps anything, the middleware (annotator/body_middleware.py) before a view reads.
 """
 
 import re

@@ -12,9 +12,10 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.web.acting import show_refusal
 from annotator.infrastructure.web.paging import page_of
 from annotator.models import Annotation, Assignment, Draft
-from annotator.pages.forms import RatingForm, SkipForm, filled
+from annotator.pages.rating.rating_form import RatingForm, filled
 from annotator.pages.rating.returning import back
 from annotator.pages.rating.segment_cells import by_cell
+from annotator.pages.rating.skips_form import SkipForm
 from annotator.reading import access
 from annotator.reading.access import user_of
 from annotator.reading.search.listing import excerpt

@@ -18,10 +18,11 @@ from annotator.infrastructure.web.middleware import HtmxRequest
 from annotator.infrastructure.web.query_parameters import number_in
 from annotator.models import Assignment, Draft, Project, Report, Skip, SkipReason
 from annotator.pages.data.recut_form import recut as recut_form
-from annotator.pages.forms import RatingForm, ReportForm, SkipForm
 from annotator.pages.rating import history
+from annotator.pages.rating.rating_form import RatingForm
 from annotator.pages.rating.returning import back
 from annotator.pages.rating.segment_cells import by_cell, half_filled
+from annotator.pages.rating.skips_form import ReportForm, SkipForm
 from annotator.reading import access
 from annotator.reading.access import user_of
 from annotator.stages import annotation, assignment

@@ -71,11 +71,14 @@ class RecutMeanwhile(Refusal):
 
 @in_transaction
 def change_cuts(
-    task_id: int, cuts: Mapping[int, Sequence[Sequence[int]] | Sequence[str]], *, seen: Mapping[int, str] | None = None
+    task_id: int,
+    cuts: Mapping[int, Sequence[Sequence[int]] | Sequence[str]],
+    *,
+    seen: Mapping[int, str | Sequence[Sequence[int]]] | None = None,
 ) -> Task:
     """Gives responses of a task that nobody has rated other segments, by response id, as ranges or as texts.
 
-    `seen` holds the segments of responses as the caller has read them, as `as_parts` writes them.
+    `seen` holds the segments of responses as the caller has read them: as ranges, or as `as_parts` writes them.
 
     Raises:
         RecutMeanwhile: a response's segments are no longer those.
@@ -101,7 +104,7 @@ def change_cuts(
         )
     for number, given in cuts.items():
         response = task.responses.get(pk=number)
-        if seen and number in seen and seen[number] != as_parts(response):
+        if seen and number in seen and seen[number] not in (response.segments, as_parts(response)):
             raise RecutMeanwhile(
                 _("Somebody else has changed these segments meanwhile. Compare both, then save again.")
             )

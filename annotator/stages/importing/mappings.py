@@ -168,7 +168,8 @@ def read_mapping(value: Any) -> ColumnMapping:
         raise BadMapping(_("lowest: Write 0 or 1, which the lowest level of a score is."))
     texts: dict[str, Any] = {name: _name(value.get(name, ""), name) for name in _TEXTS}
     try:
-        texts["prompt_text"] = (text := value.get("prompt_text", "")) and storable_text(text, "prompt_text")
+        text = value.get("prompt_text", "")
+        texts["prompt_text"] = "" if text == "" else storable_text(text, "prompt_text")
     except BadRow as bad:
         raise BadMapping(f"{bad}.") from bad
     if sum(bool(texts[name]) for name in ("prompt", "messages", "prompt_text")) != 1:

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import translation
 
 from annotator.models import Attribute, Project
-from annotator.pages.forms import RatingForm
+from annotator.pages.rating.rating_form import RatingForm
 from annotator.settings import BASE_DIR
 from tests.builders import claimed, make_task
 from tests.conftest import Cast

@@ -367,6 +367,16 @@ def test_a_manager_changes_the_segments_before_anybody_rates(task: Task, boss: U
     assert AuditEntry.objects.filter(action="task.recut").exists()
 
 
+def test_of_two_managers_who_change_segments_one_is_told(task: Task, boss: User, as_user: As) -> None:
+    client, path = as_user(boss), f"/api/v1/tasks/{task.public_id}/segments/"
+    read = client.get(path).json()["responses"][0]
+    seen = [[one["start"], one["end"]] for one in read["segments"]]
+    body = {"responses": [{"response": read["id"], "segments": [[0, len(read["text"])]], "seen": seen}]}
+    assert client.put(path, body, format="json").status_code == 200
+    again = client.put(path, body, format="json")
+    assert (again.status_code, again.json()["code"]) == (409, "recut_meanwhile")
+
+
 def test_a_models_scores_of_former_segments_go(task: Task, boss: User, as_user: As) -> None:
     response = Response.objects.get(external_id="a")
     cuts_of(task.project, task, [response])

@@ -14,9 +14,9 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.webhooks import deliveries
 from annotator.managing import deletion
 from annotator.models import Import, Project
-from annotator.outputs.exporting import jobs as export_jobs
-from annotator.outputs.releases import jobs as release_jobs
-from annotator.reading.search import words
+from annotator.outputs.exporting import export_jobs
+from annotator.outputs.releases import release_jobs
+from annotator.reading.search import word_index as words
 from annotator.stages import assignment
 from annotator.stages.annotation import drafts
 from annotator.stages.importing import jobs as import_jobs

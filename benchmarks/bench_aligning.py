@@ -23,7 +23,7 @@ from transformers.utils import logging
 from benchmarks.aligning.contest import METHODS, make_contest, summary
 from benchmarks.measuring import options, tell
 from benchmarks.training import Contest, Outcome, Pair, Quiet, contests, drawn, tokens_of
-from rewards.learning.aligning.config import AlignConfig
+from rewards.learning.aligning.align_config import AlignConfig
 from rewards.learning.aligning.policy import find_policy, load_policy
 from rewards.learning.aligning.reference import Judgements, log_probs_of
 from rewards.learning.aligning.sides import Side, Unit, learnt_places

@@ -26,7 +26,7 @@ def build() -> None:
     from django.db import connection
 
     from rewards.models import SnapshotJob
-    from rewards.snapshots import jobs
+    from rewards.snapshots import snapshot_jobs as jobs
 
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")

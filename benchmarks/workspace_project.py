@@ -392,7 +392,7 @@ def count(project: "Project") -> None:
 
     from annotator.analysis.agreement import totals
     from annotator.analysis.quality import assessment
-    from annotator.reading.search import words
+    from annotator.reading.search import word_index as words
 
     totals.rebuild(project, now=timezone.now())
     assessment.assess(project, now=timezone.now())

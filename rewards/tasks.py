@@ -19,7 +19,7 @@ from rewards.policies import alignment
 from rewards.registry import erasure
 from rewards.runs import runs, training
 from rewards.scoring import former_scores, pass_lanes, unlikely_ratings
-from rewards.snapshots import jobs
+from rewards.snapshots import snapshot_jobs as jobs
 from rewards.trainer import owned_runs
 
 

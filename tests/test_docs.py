@@ -16,10 +16,10 @@ from django.urls import resolve
 from annotator.api.projects import ProjectSerializer
 from annotator.infrastructure.webhooks.events import EVENTS, TEST
 from annotator.models import SkipReason, UnsafeCategory
-from annotator.outputs.exporting.formats import FORMATS
+from annotator.outputs.exporting.file_formats import FORMATS
 from annotator.outputs.exporting.layouts import LAYOUTS
 from rewards.api.scores import BETTER, WORSE
-from rewards.learning.aligning.config import AlignConfig
+from rewards.learning.aligning.align_config import AlignConfig
 from rewards.learning.config import TrainConfig
 from tests.each import each
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from annotator.models import Project
-from annotator.outputs.exporting.rows import export
+from annotator.outputs.exporting.export_rows import export
 from annotator.stages.importing import import_rows
 from tests.annotator.segmented import make_segmented_project
 from tests.builders import NOW

@@ -21,10 +21,10 @@ from annotator.api.scopes import ForReaders
 from annotator.api.transfer import WhateverIsAccepted
 from annotator.infrastructure.db.clock import database_now
 from annotator.models import ExportJob
-from annotator.outputs.exporting import jobs
+from annotator.outputs.exporting import export_jobs as jobs
+from annotator.outputs.exporting.export_jobs import downloaded
+from annotator.outputs.exporting.file_formats import FORMATS
 from annotator.outputs.exporting.filters import PARAMETERS, fields_from, filters_from
-from annotator.outputs.exporting.formats import FORMATS
-from annotator.outputs.exporting.jobs import downloaded
 from annotator.outputs.exporting.layouts import LAYOUTS
 from annotator.reading import access
 

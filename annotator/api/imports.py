@@ -33,7 +33,8 @@ from annotator.infrastructure.web import lane_shares, query_parameters
 from annotator.infrastructure.web.query_parameters import flag
 from annotator.models import Import, ImportJob, ImportJobError, ImportMapping, Project
 from annotator.reading import access
-from annotator.stages.importing import hub, jobs, kept_mappings, samples, take_back, withdrawal_preview
+from annotator.stages.importing import hub_files as hub
+from annotator.stages.importing import jobs, kept_mappings, samples, take_back, withdrawal_preview
 from annotator.stages.importing.kept_mappings import mapping_named
 from annotator.stages.importing.mappings import fitting_only, guessed, read_mapping
 from annotator.stages.importing.results import Notes

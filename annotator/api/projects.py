@@ -26,7 +26,8 @@ from annotator.api.rubrics import text_of
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.db.storable_text import shown_name
 from annotator.infrastructure.web.query_parameters import flag
-from annotator.managing import archive, deletion, project_settings, settings
+from annotator.managing import archive, deletion, project_settings
+from annotator.managing import setting_table as settings
 from annotator.managing.preset_rubrics import RubricText
 from annotator.managing.settings_check import never_met
 from annotator.models import Project, Role, Rubric, User

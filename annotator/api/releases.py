@@ -20,9 +20,9 @@ from annotator.api.transfer import WhateverIsAccepted
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.web.tar_archives import TAR
 from annotator.models import Release
-from annotator.outputs.releases import jobs
-from annotator.outputs.releases.jobs import sent_archive, sent_file
+from annotator.outputs.releases import release_jobs as jobs
 from annotator.outputs.releases.particulars import LICENSES, LONGEST_TEXT, LONGEST_TITLE, UNKNOWN, Particulars
+from annotator.outputs.releases.release_jobs import sent_archive, sent_file
 from annotator.reading import access
 
 RANGE = [OpenApiParameter("Range", location="header", description="such as bytes=1000-")]

@@ -22,10 +22,10 @@ from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.web import lane_shares
 from annotator.infrastructure.web.query_parameters import flag, text
 from annotator.models import Project
+from annotator.outputs.exporting.export_rows import export
+from annotator.outputs.exporting.file_formats import FORMATS, content_type, file_name
 from annotator.outputs.exporting.filters import PARAMETERS, fields_from, filters_from
-from annotator.outputs.exporting.formats import FORMATS, content_type, file_name
 from annotator.outputs.exporting.layouts import LAYOUTS
-from annotator.outputs.exporting.rows import export
 from annotator.reading import access
 from annotator.stages.importing import import_rows
 from annotator.stages.importing.kept_mappings import mapping_named

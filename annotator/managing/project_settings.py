@@ -15,7 +15,7 @@ from annotator.infrastructure.stale_edits import Seen, require_as_seen
 from annotator.managing import members, project_settings, rubrics
 from annotator.managing.guidelines import publish_guidelines
 from annotator.managing.preset_rubrics import DEFAULT_RUBRIC, RubricText
-from annotator.managing.settings import RECOUNTING
+from annotator.managing.setting_table import RECOUNTING
 from annotator.managing.settings_check import InvalidProject, check, deciding_in, scales_of
 from annotator.models import Project, Rubric, User
 from annotator.stages import assignment

@@ -1,4 +1,4 @@
-"""Tasks and their responses, and the words by which tasks are found (annotator/reading/search/words.py)."""
+"""Tasks and their responses, and the words by which tasks are found (annotator/reading/search/word_index.py)."""
 
 from __future__ import annotations
 

@@ -25,7 +25,8 @@ from rewards.access import managed_policy, managed_policy_run
 from rewards.api.model_downloads import ModelFileSerializer
 from rewards.api.serializers import LearntSerializer, RunSerializer
 from rewards.models import WORKING_STATES, Policy, RunState, TrainingRun
-from rewards.policies import downloads, policy_runs, registry
+from rewards.policies import downloads, policy_runs
+from rewards.policies import policy_registry as registry
 from rewards.reasons import in_english
 from rewards.runs import runs
 from rewards.runs.policy_settings import SETTINGS

@@ -16,7 +16,7 @@ from rewards.access import managed_snapshot, reviewed_snapshot_job
 from rewards.api.serializers import SnapshotJobSerializer, SnapshotSerializer
 from rewards.models import Snapshot
 from rewards.registry import erasure
-from rewards.snapshots import jobs
+from rewards.snapshots import snapshot_jobs as jobs
 
 
 class Snapshots(generics.ListCreateAPIView[Snapshot]):

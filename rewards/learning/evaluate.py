@@ -17,8 +17,8 @@ from rewards.learning import distributed
 from rewards.learning.alike import alike_of, with_alike
 from rewards.learning.atomic_directories import write_json
 from rewards.learning.benchmarks import SNAPSHOT, cases_of, recognise
+from rewards.learning.benchmarks.benchmark_rows import HUB, data_hash, rows_of
 from rewards.learning.benchmarks.cases import Benchmark, JudgedCase, judged
-from rewards.learning.benchmarks.rows import HUB, data_hash, rows_of
 from rewards.learning.config import EvaluateConfig, read_config
 from rewards.learning.data import (
     MOST_LEVELS,

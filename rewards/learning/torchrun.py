@@ -16,7 +16,7 @@ from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.run import parse_args
 from torch.distributed.run import run as torchrun
 
-from rewards.learning.aligning.config import AlignConfig
+from rewards.learning.aligning.align_config import AlignConfig
 from rewards.learning.config import BadConfig, EvaluateConfig, ScoreConfig, TrainConfig, read_config
 
 PORT = 29_500

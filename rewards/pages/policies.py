@@ -24,7 +24,7 @@ from annotator.models import Project
 from annotator.reading import access
 from annotator.reading.access import user_of
 from rewards import reasons
-from rewards.learning.aligning.config import (
+from rewards.learning.aligning.align_config import (
     ALIGNING_BOUNDS,
     DPO,
     DPO_1D,
@@ -38,7 +38,8 @@ from rewards.learning.aligning.config import (
 from rewards.models import ACTIVE_STATES, Policy, Snapshot, TrainingRun
 from rewards.pages.run_form import setting_field
 from rewards.pages.run_lists import outcome_of, page_of, state_of
-from rewards.policies import downloads, policy_report, policy_runs, registry
+from rewards.policies import downloads, policy_report, policy_runs
+from rewards.policies import policy_registry as registry
 from rewards.runs import new_labels, runs
 from rewards.runs.policy_settings import SETTINGS, bases
 from rewards.runs.run_settings import UnusableConfig

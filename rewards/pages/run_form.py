@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotator.infrastructure.refusals import Refusal
-from annotator.managing.settings import STAGES
+from annotator.managing.setting_table import STAGES
 from annotator.models import Project
 from rewards.learning.config import (
     DEVICES,

@@ -15,12 +15,13 @@ from annotator.infrastructure.db.retries import outlasting_outages
 from annotator.infrastructure.refusals import Refusal
 from annotator.models import Project
 from rewards import announcements
-from rewards.learning.aligning.config import BY_SEGMENT
+from rewards.learning.aligning.align_config import BY_SEGMENT
 from rewards.learning.aligning.win_rates import win_rates
 from rewards.learning.data import read_tasks
 from rewards.models import Policy, RewardModel, RunState, Snapshot, TrainingRun
-from rewards.policies import policy_runs, registry, rows
-from rewards.policies.registry import FEWEST_PROMPTS, Decision
+from rewards.policies import policy_registry as registry
+from rewards.policies import policy_runs, rows
+from rewards.policies.policy_registry import FEWEST_PROMPTS, Decision
 from rewards.policies.rows import write_rows
 from rewards.runs import policy_settings, run_settings
 from rewards.runs.policy_settings import ROWS, source_of

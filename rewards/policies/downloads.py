@@ -10,7 +10,7 @@ from annotator.infrastructure.web.tar_archives import Member
 from rewards.model_downloads.files import ModelFile
 from rewards.model_downloads.sending import answer_with_archive, answer_with_file, file_with_path
 from rewards.models import Policy
-from rewards.policies.registry import MANIFEST
+from rewards.policies.policy_registry import MANIFEST
 
 
 def files_of(policy: Policy) -> list[ModelFile]:

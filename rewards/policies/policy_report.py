@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy
 
 from annotator.infrastructure.web.numbers import number, percent
 from rewards.models import Policy, TrainingRun
-from rewards.policies import registry
+from rewards.policies import policy_registry as registry
 
 STATES: Mapping[str, Any] = {
     Policy.State.CANDIDATE: gettext_lazy("not judged"),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rewards.learning.aligning.config import BY_SEGMENT, SFT, STEERLM
+from rewards.learning.aligning.align_config import BY_SEGMENT, SFT, STEERLM
 from rewards.learning.config import reward_weights
 from rewards.learning.data import USUAL_LEVELS, Response, Task, aspects_in, rated_attributes, read_tasks, scales_of
 from rewards.learning.pairs import better

@@ -15,8 +15,8 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from annotator.managing.settings import SettingText
-from rewards.learning.aligning.config import AlignConfig, setting_hash
+from annotator.managing.setting_table import SettingText
+from rewards.learning.aligning.align_config import AlignConfig, setting_hash
 from rewards.learning.config import BadConfig, parse_config
 from rewards.runs.run_settings import UnusableConfig, in_readers_language
 from rewards.runs.setting_texts import SETTINGS as OF_TRAINING

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from django.utils.translation import gettext_noop
 
-from annotator.managing.settings import COMMON, SettingText
+from annotator.managing.setting_table import COMMON, SettingText
 
 SETTINGS: Mapping[str, SettingText] = types.MappingProxyType(
     {

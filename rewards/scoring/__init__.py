@@ -11,8 +11,16 @@ from django.utils.translation import gettext as _
 from annotator.infrastructure.refusals import Refusal
 from annotator.models import Project, Response
 from rewards.models import RewardModel, Score, ScoringPass
-from rewards.scoring.jobs import MOST_ITEMS, ScoringFailed, ScoringTooSlow, answer, ask, resend_waiting, results_of
 from rewards.scoring.pass_lanes import start, start_due
+from rewards.scoring.scoring_jobs import (
+    MOST_ITEMS,
+    ScoringFailed,
+    ScoringTooSlow,
+    answer,
+    ask,
+    resend_waiting,
+    results_of,
+)
 
 
 def champion(project: Project) -> RewardModel:

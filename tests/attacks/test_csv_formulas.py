@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from annotator.infrastructure.spreadsheets import cell_of_text, csv_lines, text_of_cell
 from annotator.models import Project, Response
-from annotator.outputs.exporting.rows import export
+from annotator.outputs.exporting.export_rows import export
 from annotator.stages.importing import import_rows
 from annotator.stages.importing.sources import read_rows
 from rewards.evaluation import comparison

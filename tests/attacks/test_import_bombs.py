@@ -17,7 +17,7 @@ from django.conf import settings as django_settings
 
 from annotator.models import Project, Task, User
 from annotator.stages.importing import UnreadableFile, batches, decoders, import_rows
-from annotator.stages.importing.rows import HOPELESS
+from annotator.stages.importing.task_rows import HOPELESS
 from tests.builders import ATTRIBUTES, NOW, imported, json_lines, label_row, ratings_row, task_row
 from tests.celery_workers import environment
 from tests.workbooks import sheet, workbook

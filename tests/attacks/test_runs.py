@@ -24,7 +24,8 @@ from rewards.reasons import in_words
 from rewards.runs import runs
 from rewards.runs.run_settings import check_config, settled
 from rewards.scoring import unlikely_ratings
-from rewards.snapshots import building, jobs
+from rewards.snapshots import building
+from rewards.snapshots import snapshot_jobs as jobs
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW, imported, make_member, make_project, make_task, make_user
 from tests.conftest import As, Cast

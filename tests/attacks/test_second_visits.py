@@ -27,7 +27,7 @@ from rewards.models import RewardModel, Snapshot
 from rewards.scoring import pass_lanes, unlikely_ratings
 from rewards.scoring.chunks import Chunk, score_chunk
 from rewards.scoring.unlikely_ratings import Unlikely
-from rewards.snapshots import jobs as snapshot_jobs
+from rewards.snapshots import snapshot_jobs
 from tests.builders import (
     ATTRIBUTES,
     NOW,

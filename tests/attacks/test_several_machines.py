@@ -25,7 +25,7 @@ from annotator.infrastructure.background.fitness import UnfitReason
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.storage import artifacts
 from annotator.models import ExportJob, Project, User
-from annotator.outputs.exporting import jobs
+from annotator.outputs.exporting import export_jobs as jobs
 from annotator.outputs.exporting.filters import EVERYTHING
 from tests.celery_workers import environment, wait_for
 from tests.conftest import Cast

@@ -15,10 +15,10 @@ from annotator.infrastructure.background.heartbeats import QueueHealth
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.storage import artifacts
 from annotator.models import ImportJob, Project, User
-from annotator.outputs.exporting import jobs as export_jobs
+from annotator.outputs.exporting import export_jobs
 from annotator.outputs.exporting.filters import EVERYTHING
 from annotator.outputs.releases import folder as release_folder
-from annotator.outputs.releases import jobs as release_jobs
+from annotator.outputs.releases import release_jobs
 from annotator.outputs.releases.particulars import Particulars
 from annotator.stages.importing import jobs as import_jobs
 from annotator.stages.importing.jobs import work as import_work
@@ -26,10 +26,8 @@ from rewards import tasks
 from rewards.evaluation import evaluation, evaluation_jobs
 from rewards.models import RewardModel, ScoringJob, TrainingRun
 from rewards.runs import training
-from rewards.scoring import jobs as scoring_jobs
-from rewards.scoring import pass_lanes
-from rewards.snapshots import building
-from rewards.snapshots import jobs as snapshot_jobs
+from rewards.scoring import pass_lanes, scoring_jobs
+from rewards.snapshots import building, snapshot_jobs
 from tests.builders import json_lines, make_member, make_user, task_row
 from tests.rewards.labelled import labelled_project
 from tests.rewards.scored import FakeScorer, make_model

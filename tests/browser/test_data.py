@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from annotator.models import Project, Task, User
-from annotator.reading.search.words import take_words
+from annotator.reading.search.word_index import take_words
 from annotator.stages import annotation
 from annotator.stages.pii.scans import scan_all
 from tests.browser.conftest import Open

@@ -6,7 +6,7 @@ import pytest
 from django.urls import resolve
 
 from annotator.models import User
-from annotator.reading.search.words import take_words
+from annotator.reading.search.word_index import take_words
 from benchmarks import workspace_pages, workspace_project
 from benchmarks.workspace_pages import MANAGER
 from tests.browser.conftest import Open

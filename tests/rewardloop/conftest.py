@@ -22,8 +22,8 @@ from annotator.accounts import tokens
 from annotator.infrastructure.background import heartbeats
 from annotator.infrastructure.background.heartbeats import QueueHealth
 from annotator.models import User
-from annotator.outputs.exporting import jobs as export_jobs
-from annotator.outputs.releases import jobs as release_jobs
+from annotator.outputs.exporting import export_jobs
+from annotator.outputs.releases import release_jobs
 from annotator.stages.importing import jobs as import_jobs
 from rewardloop import Client
 from rewardloop.command_line import logins, main

@@ -15,11 +15,11 @@ from sklearn.metrics import cohen_kappa_score
 
 from annotator.analysis.agreement.reports import report
 from annotator.models import Attribute, Project, Rating, Release
-from annotator.outputs.exporting import formats
+from annotator.outputs.exporting import file_formats as formats
+from annotator.outputs.exporting.export_rows import export
 from annotator.outputs.exporting.filters import Filters
 from annotator.outputs.exporting.layouts import LAYOUTS
-from annotator.outputs.exporting.rows import export
-from annotator.outputs.releases import jobs
+from annotator.outputs.releases import release_jobs as jobs
 from annotator.outputs.releases.particulars import Particulars
 from annotator.stages.importing import import_rows
 from tests.annotator.outputs.releases.conftest import parquet_from_here

@@ -9,10 +9,10 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from annotator.management.projects import ProjectCommand, named_project
+from annotator.outputs.exporting.export_rows import export
+from annotator.outputs.exporting.file_formats import FORMATS
 from annotator.outputs.exporting.filters import PARAMETERS, fields_from, filters_from
-from annotator.outputs.exporting.formats import FORMATS
 from annotator.outputs.exporting.layouts import LAYOUTS
-from annotator.outputs.exporting.rows import export
 
 
 class Command(ProjectCommand):

@@ -11,7 +11,8 @@ from django.core.management.base import CommandError
 from annotator.infrastructure.db.clock import database_now
 from annotator.management.projects import ProjectCommand, named_project
 from annotator.models import Project
-from annotator.stages.importing import ImportResult, hub, import_rows
+from annotator.stages.importing import ImportResult, import_rows
+from annotator.stages.importing import hub_files as hub
 from annotator.stages.importing.batches import few_garbage_collections
 from annotator.stages.importing.mappings import ColumnMapping, fitting_only, mapping_of_text
 from annotator.stages.importing.sources import ENDINGS

@@ -11,7 +11,8 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.storage.hub import require_ready
 from annotator.management.projects import ProjectCommand, named_project
 from annotator.models import Project, Release
-from annotator.outputs.releases import hub, jobs
+from annotator.outputs.releases import hub_pushes as hub
+from annotator.outputs.releases import release_jobs as jobs
 from annotator.outputs.releases.particulars import LICENSES, UNKNOWN, Particulars
 
 TEXTS = {

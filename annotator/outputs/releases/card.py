@@ -16,7 +16,7 @@ from annotator.infrastructure.web.markdown_tables import line, table
 from annotator.models import Attribute, Label, Origin, Release
 from annotator.outputs.releases.checks import CHECKS
 from annotator.outputs.releases.particulars import OTHER, UNKNOWN
-from annotator.outputs.releases.rows import CONFIGURATIONS, SPLITS
+from annotator.outputs.releases.release_rows import CONFIGURATIONS, SPLITS
 from annotator.stages.consensus.rules import Rules
 from annotator.statistics.pair_counts import Selection
 

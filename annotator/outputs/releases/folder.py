@@ -42,11 +42,17 @@ from annotator.models import (
 )
 from annotator.outputs.exporting.columns import Row
 from annotator.outputs.exporting.copied import Lines
+from annotator.outputs.exporting.file_formats import encoded
 from annotator.outputs.exporting.filters import STATES, Filters
-from annotator.outputs.exporting.formats import encoded
 from annotator.outputs.releases.card import CardFacts, LabelStatistics, card
 from annotator.outputs.releases.checks import CHECKS, Checker
-from annotator.outputs.releases.rows import CONFIGURATIONS, SPLITS, Configuration, as_of_their_versions, one_moment
+from annotator.outputs.releases.release_rows import (
+    CONFIGURATIONS,
+    SPLITS,
+    Configuration,
+    as_of_their_versions,
+    one_moment,
+)
 from annotator.reading.pseudonyms import Pseudonyms
 from annotator.stages.consensus.rules import Rules
 from annotator.version import VERSION

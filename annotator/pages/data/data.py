@@ -11,7 +11,7 @@ from annotator.pages.rating.rating_texts import preference_text
 from annotator.pages.review.bulk_changes_form import BulkChangeForm
 from annotator.reading import access
 from annotator.reading.access import user_of
-from annotator.reading.search import words
+from annotator.reading.search import word_index as words
 from annotator.reading.search.criteria import NothingToFind, matching, searching
 from annotator.reading.search.listing import MOST_COUNTED, Page, excerpt, page
 

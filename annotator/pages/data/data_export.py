@@ -17,11 +17,11 @@ from annotator.infrastructure.db.statement_timeouts import streamed
 from annotator.infrastructure.web import lane_shares
 from annotator.infrastructure.web.acting import show_refusal
 from annotator.models import ExportJob, Project, User
-from annotator.outputs.exporting import jobs
-from annotator.outputs.exporting.formats import content_type, file_name
-from annotator.outputs.exporting.jobs import downloaded
-from annotator.outputs.exporting.previews import ExportPreview, preview
-from annotator.outputs.exporting.rows import NoLabels, NoRubricVersion, UnknownExport, UnknownField, export
+from annotator.outputs.exporting import export_jobs as jobs
+from annotator.outputs.exporting.export_jobs import downloaded
+from annotator.outputs.exporting.export_previews import ExportPreview, preview
+from annotator.outputs.exporting.export_rows import NoLabels, NoRubricVersion, UnknownExport, UnknownField, export
+from annotator.outputs.exporting.file_formats import content_type, file_name
 from annotator.pages.data.data_form import ExportForm
 from annotator.reading import access
 from annotator.reading.access import user_of

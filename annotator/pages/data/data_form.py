@@ -10,10 +10,10 @@ from django.utils.translation import gettext_lazy
 
 from annotator.infrastructure.web.query_parameters import as_number
 from annotator.models import Import, Label, Project, Task, User
+from annotator.outputs.exporting.export_rows import layouts_for
+from annotator.outputs.exporting.file_formats import FORMATS
 from annotator.outputs.exporting.filters import STATES, Filters, beginning_of, end_of, fields_from
-from annotator.outputs.exporting.formats import FORMATS
 from annotator.outputs.exporting.layouts import LAYOUTS
-from annotator.outputs.exporting.rows import layouts_for
 from annotator.pages.account.language_field import language_code
 from annotator.reading.search.criteria import DROPPED, LABELLED, LONGEST_TEXT, UNLABELLED, Criteria
 from annotator.reading.search.listing import Order

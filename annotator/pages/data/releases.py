@@ -14,9 +14,9 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.web.acting import show_refusal
 from annotator.models import Project, Release
-from annotator.outputs.releases import jobs
-from annotator.outputs.releases.jobs import sent_archive, sent_file
+from annotator.outputs.releases import release_jobs as jobs
 from annotator.outputs.releases.particulars import LICENSES, LONGEST_TEXT, LONGEST_TITLE, OTHER, UNKNOWN, Particulars
+from annotator.outputs.releases.release_jobs import sent_archive, sent_file
 from annotator.reading import access
 from annotator.reading.access import user_of
 

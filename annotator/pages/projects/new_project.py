@@ -14,7 +14,7 @@ from annotator.infrastructure.web.middleware import HtmxRequest
 from annotator.managing import project_settings
 from annotator.managing.presets import PRESETS, workload
 from annotator.managing.project_settings import copy_project
-from annotator.managing.settings import TRAINER
+from annotator.managing.setting_table import TRAINER
 from annotator.managing.settings_check import InvalidProject, deciding_in, never_met, scales_of
 from annotator.models import Project
 from annotator.pages.projects.new_project_form import CopyProjectForm, NewProjectForm

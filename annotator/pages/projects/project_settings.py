@@ -13,7 +13,7 @@ from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.stale_edits import FIELD, ChangedMeanwhile, sealed
 from annotator.infrastructure.web.middleware import HtmxRequest
 from annotator.managing import archive, deletion, project_settings
-from annotator.managing.settings import COMMON, RECOUNTING, TRAINER
+from annotator.managing.setting_table import COMMON, RECOUNTING, TRAINER
 from annotator.managing.settings_check import InvalidProject, never_met
 from annotator.models import AuditEntry, Project
 from annotator.pages.projects.new_project import show_errors

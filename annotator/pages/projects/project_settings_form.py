@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 
 from annotator.infrastructure.stale_edits import FIELD, sealed, unsealed
 from annotator.managing import project_settings
-from annotator.managing.settings import COMMON, GROUPS, NAMES, OF_SEGMENTS, STAGES, TRAINER, Group
+from annotator.managing.setting_table import COMMON, GROUPS, NAMES, OF_SEGMENTS, STAGES, TRAINER, Group
 from annotator.managing.settings_check import is_rated
 from annotator.models import Attribute, Project, Rubric
 

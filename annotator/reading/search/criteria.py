@@ -120,7 +120,7 @@ class Criteria:
         return not (self.state or self.label or self.spread or self.source) and rewards == (None, None)
 
     def facets(self) -> list[str]:
-        """Returns which of a task's facets are asked for (annotator/reading/search/words.py)."""
+        """Returns which of a task's facets are asked for (annotator/reading/search/word_index.py)."""
         chosen = {"language": self.language, "model": self.model}
         return [f"{name} {str(value).lower()}" for name, value in chosen.items() if value]
 

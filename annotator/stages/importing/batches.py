@@ -19,9 +19,9 @@ from annotator.stages.importing.layouts import read_tasks
 from annotator.stages.importing.layouts.ratings import person_of
 from annotator.stages.importing.mappings import ColumnMapping
 from annotator.stages.importing.results import ImportResult, Journal
-from annotator.stages.importing.rows import HOPELESS, ImportRules, Rejected, TaskRow
 from annotator.stages.importing.sources import read_rows
 from annotator.stages.importing.storing import store, subject_of
+from annotator.stages.importing.task_rows import HOPELESS, ImportRules, Rejected, TaskRow
 from annotator.stages.pii import scans
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from django.conf import settings
 from annotator.infrastructure.spreadsheets import text_of_cell
 from annotator.stages.importing.decoders import MOST_COLUMNS
 from annotator.stages.importing.expansion_limits import UnreadableFile
-from annotator.stages.importing.rows import RawRow
+from annotator.stages.importing.task_rows import RawRow
 
 DELIMITERS = (",", ";", "\t")
 _CHUNK = 1 << 16

@@ -30,7 +30,7 @@ from annotator.models import (
 )
 from annotator.stages import consensus
 from annotator.stages.importing.bulk_copy import copy_rows, next_ids
-from annotator.stages.importing.rows import LEFT_OUT, Placed, Rejected, SegmentLabel
+from annotator.stages.importing.task_rows import LEFT_OUT, Placed, Rejected, SegmentLabel
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from annotator.stages.importing.conversations import messages_from_prompt
 from annotator.stages.importing.decoders import MOST_COLUMNS
 from annotator.stages.importing.field_checks import BadRow, shown, storable_text, whole_of_cell
 from annotator.stages.importing.mappings import FIRST, KEPT, SECOND, BadMapping, ColumnMapping, ResponseColumns, word_of
-from annotator.stages.importing.rows import RawRow
+from annotator.stages.importing.task_rows import RawRow
 
 LOOKED_AT = 100
 """The first rows of a file, one of which must have each column that the mapping names."""

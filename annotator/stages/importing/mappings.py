@@ -17,7 +17,7 @@ from annotator.infrastructure.limits import MOST_RESPONSES
 from annotator.infrastructure.refusals import Refusal
 from annotator.stages.importing.decoders import MOST_COLUMNS
 from annotator.stages.importing.field_checks import BadRow, shown, storable_text, whole_of_cell
-from annotator.stages.importing.rows import ImportRules
+from annotator.stages.importing.task_rows import ImportRules
 
 LONGEST_COLUMN = 200
 KEPT, IGNORED = "metadata", "ignored"

@@ -13,7 +13,7 @@ from annotator.models import Task
 from annotator.reading.languages import CODE as LANGUAGE_CODE
 from annotator.stages.importing.conversations import Companions, shown_with
 from annotator.stages.importing.field_checks import metadata_of
-from annotator.stages.importing.rows import Kept, RawRow, Rejected, TaskRow
+from annotator.stages.importing.task_rows import Kept, RawRow, Rejected, TaskRow
 
 MOST_COLUMNS, MOST_TEXTS, MOST_LANGUAGES = 200, 50, 20
 """Columns, texts and unknown languages of which a result speaks."""

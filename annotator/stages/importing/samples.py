@@ -21,8 +21,8 @@ from annotator.stages.importing.layouts import read_tasks
 from annotator.stages.importing.layouts.tools import unnumbered
 from annotator.stages.importing.mapped_rows import columns_of
 from annotator.stages.importing.mappings import ColumnMapping
-from annotator.stages.importing.rows import LEFT_OUT, ImportRules, RawRow, Rejected, TaskRow
 from annotator.stages.importing.sources import GZIP, read_decoded_file, read_rows
+from annotator.stages.importing.task_rows import LEFT_OUT, ImportRules, RawRow, Rejected, TaskRow
 
 _UNREAD = {"label_studio": ("results",), "argilla": ("responses",)}
 """The metadata in which a tool's answers are kept that nothing reads."""

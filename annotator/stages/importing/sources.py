@@ -19,7 +19,7 @@ from django.conf import settings
 from annotator.stages.importing.csv_rows import RowTooLong, csv_rows, delimiter_of
 from annotator.stages.importing.decoders import ENCODED, WORKBOOK, Undecodable, decoded_file_lines, decoded_lines
 from annotator.stages.importing.expansion_limits import FileTooLarge, Incoming, Metered, UnreadableFile, Unzipped
-from annotator.stages.importing.rows import RawRow
+from annotator.stages.importing.task_rows import RawRow
 
 GZIP = b"\x1f\x8b"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")

@@ -18,7 +18,7 @@ from annotator.stages.importing.bulk_copy import copy_rows, next_ids
 from annotator.stages.importing.imported_ratings import write_annotations, write_experts, write_labels
 from annotator.stages.importing.layouts.segment_rows import with_responses
 from annotator.stages.importing.results import Batch, ImportResult, TakenBack, notes_of
-from annotator.stages.importing.rows import LEFT_OUT, Placed, Rejected, TaskRow
+from annotator.stages.importing.task_rows import LEFT_OUT, Placed, Rejected, TaskRow
 
 UNLABELLED_FIRST = -1
 """Priority of tasks that arrive with labels, so that the queue serves unlabelled tasks before them."""

@@ -11,13 +11,22 @@ from typing import Any
 import torch
 
 from rewards.learning import distributed
-from rewards.learning.aligning.config import (
+from rewards.learning.aligning.align_config import (
     BY_SEGMENT,
     STEERLM,
     AlignConfig,
     file_place,
     public_settings,
     setting_hash,
+)
+from rewards.learning.aligning.judged_rows import (
+    NoRows,
+    Row,
+    aspects_of,
+    attributes_of,
+    carve_held_out,
+    read_judged,
+    require_apart,
 )
 from rewards.learning.aligning.policy import (
     Policy,
@@ -29,15 +38,6 @@ from rewards.learning.aligning.policy import (
     save_policy,
 )
 from rewards.learning.aligning.reference import Judgements, with_reference
-from rewards.learning.aligning.rows import (
-    NoRows,
-    Row,
-    aspects_of,
-    attributes_of,
-    carve_held_out,
-    read_judged,
-    require_apart,
-)
 from rewards.learning.aligning.sampling import (
     Sample,
     answers,
@@ -45,7 +45,7 @@ from rewards.learning.aligning.sampling import (
     sampled_measures,
     sampled_prompts,
 )
-from rewards.learning.aligning.segments import normalised
+from rewards.learning.aligning.scored_segments import normalised
 from rewards.learning.aligning.sides import alike_units, units_of, without_alike
 from rewards.learning.aligning.steering import requested_levels
 from rewards.learning.aligning.training import Run, measure, train_policy, weightless

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from rewards.learning.aligning.config import AlignConfig
+from rewards.learning.aligning.align_config import AlignConfig
+from rewards.learning.aligning.judged_rows import read_prompts
 from rewards.learning.aligning.policy import ABOUT, load_configured
-from rewards.learning.aligning.rows import read_prompts
 from rewards.learning.aligning.sampling import Measures, Sample, answers, sampled_log_probs, sampled_measures
 from rewards.learning.aligning.steering import conditioned
 from rewards.learning.atomic_directories import write_json

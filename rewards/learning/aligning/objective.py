@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from rewards.learning.aligning.config import DPO, DPO_1D, IMITATING, AlignConfig
+from rewards.learning.aligning.align_config import DPO, DPO_1D, IMITATING, AlignConfig
 from rewards.learning.aligning.sides import Side, Unit
 
 

@@ -20,7 +20,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 
 from rewards.learning import distributed
 from rewards.learning.adapters import add_adapters, merge_adapters, start_adapters
-from rewards.learning.aligning.config import AlignConfig
+from rewards.learning.aligning.align_config import AlignConfig
 from rewards.learning.aligning.sides import learnt_places
 from rewards.learning.atomic_directories import write_json
 from rewards.learning.backbones import MissingBackbone, Source, find_backbone

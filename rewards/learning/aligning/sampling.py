@@ -11,10 +11,10 @@ import torch
 from transformers import GenerationConfig
 
 from rewards.learning import distributed
-from rewards.learning.aligning.config import AlignConfig
+from rewards.learning.aligning.align_config import AlignConfig
+from rewards.learning.aligning.judged_rows import Row
 from rewards.learning.aligning.policy import Policy
 from rewards.learning.aligning.reference import LogProbs, log_probs_of
-from rewards.learning.aligning.rows import Row
 from rewards.learning.aligning.sides import Side, Unit
 from rewards.learning.aligning.steering import conditioned
 from rewards.learning.data import Item, Turn

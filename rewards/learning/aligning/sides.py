@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from rewards.learning.aligning.config import BY_SEGMENT, IMITATING, STEERLM, AlignConfig
-from rewards.learning.aligning.rows import JudgedPair, Row, aspects_of, attributes_of
-from rewards.learning.aligning.segments import RewrittenResponse, columns, loss_weight, normalised, owners, rewards_of
+from rewards.learning.aligning.align_config import BY_SEGMENT, IMITATING, STEERLM, AlignConfig
+from rewards.learning.aligning.judged_rows import JudgedPair, Row, aspects_of, attributes_of
+from rewards.learning.aligning.scored_segments import (
+    RewrittenResponse,
+    columns,
+    loss_weight,
+    normalised,
+    owners,
+    rewards_of,
+)
 from rewards.learning.aligning.steering import conditioned
 from rewards.learning.alike import Alike, counted, length_apart
 from rewards.learning.chat_templates import UnrenderableConversation

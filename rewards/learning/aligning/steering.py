@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from rewards.learning.aligning.config import AlignConfig
+from rewards.learning.aligning.align_config import AlignConfig
 from rewards.learning.config import BadConfig
 from rewards.learning.data import Turn
 

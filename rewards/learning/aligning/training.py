@@ -17,7 +17,7 @@ from torch import Tensor
 
 from rewards.learning import distributed, sharding
 from rewards.learning.adapters import recompute_activations
-from rewards.learning.aligning.config import IMITATING, AlignConfig
+from rewards.learning.aligning.align_config import IMITATING, AlignConfig
 from rewards.learning.aligning.objective import divisor, response_sums, total_loss, trained_sides
 from rewards.learning.aligning.policy import Policy
 from rewards.learning.aligning.reference import Judgements, LogProbs, log_probs_of

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from annotator.models import Guideline, Membership, Project, Role, Rubric, Tally, User
-from annotator.reading.search.words import take_words
+from annotator.reading.search.word_index import take_words
 from tests.builders import ATTRIBUTES, make_member, make_project, make_task, make_user, pseudonym, rate
 from tests.conftest import As, Cast
 

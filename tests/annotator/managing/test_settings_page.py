@@ -14,7 +14,7 @@ from annotator.managing import project_settings
 from annotator.managing.preset_rubrics import AttributeText, RubricText
 from annotator.managing.presets import NUMBERS
 from annotator.managing.rubrics import offer
-from annotator.managing.settings import NAMES, RECOUNTING, TRAINER
+from annotator.managing.setting_table import NAMES, RECOUNTING, TRAINER
 from annotator.models import AuditEntry, Project, Role, Rubric, Task, User
 from annotator.pages.projects.new_project_form import ASKED, NewProjectForm
 from annotator.pages.projects.project_settings_form import ProjectSettingsForm

@@ -6,14 +6,14 @@ import pytest
 from django.test import Client
 
 from annotator.models import Annotation, AuditEntry, Project, Report, Role, Skip, Task, User
-from annotator.outputs.exporting import previews
+from annotator.outputs.exporting import export_previews as previews
+from annotator.outputs.exporting.file_formats import FORMATS
 from annotator.outputs.exporting.filters import Filters
-from annotator.outputs.exporting.formats import FORMATS
 from annotator.outputs.exporting.layouts import LAYOUTS
 from annotator.pages.data.data_form import FORMAT_TEXTS, LAYOUT_TEXTS
 from annotator.pages.rating.rating_form import PREFERENCE_TEXTS
 from annotator.reading.search import criteria, listing
-from annotator.reading.search.words import take_words
+from annotator.reading.search.word_index import take_words
 from annotator.stages import annotation
 from annotator.stages.pii.scans import scan_all
 from annotator.stages.review import adjudicate, judge, withdraw

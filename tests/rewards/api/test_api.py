@@ -15,7 +15,7 @@ from annotator.models import Project, Response, Role
 from rewards.models import Evaluation, RewardModel, RunState, Score, ScoringJob, Snapshot, SnapshotJob, TrainingRun
 from rewards.reasons import coded
 from rewards.scoring import MOST_ITEMS
-from rewards.snapshots import jobs
+from rewards.snapshots import snapshot_jobs as jobs
 from tests.builders import ATTRIBUTES, imported, label_row, make_member, make_project, make_task, make_user
 from tests.conftest import As, Cast
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from rewards.learning.aligning.align import align
-from rewards.learning.aligning.rows import NoRows
+from rewards.learning.aligning.judged_rows import NoRows
 from rewards.learning.alike import alike_of, length_apart, sentences, with_alike
 from rewards.learning.chat_templates import PROMPT_TEMPLATE
 from rewards.learning.data import Item, Response, Task, Turn

@@ -23,7 +23,8 @@ from rewards.learning.aligning.align import align
 from rewards.learning.aligning.answering import answer
 from rewards.learning.train import train
 from rewards.models import Policy, RewardModel, RunState, Snapshot, TrainingRun
-from rewards.policies import alignment, policy_runs, registry
+from rewards.policies import alignment, policy_runs
+from rewards.policies import policy_registry as registry
 from rewards.reasons import in_words
 from rewards.registry import erasure
 from rewards.runs import runs

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from annotator.models import AuditEntry, Project
 from rewards.models import Policy, Snapshot
-from rewards.policies import registry
+from rewards.policies import policy_registry as registry
 from rewards.policies.alignment import figures
 from rewards.reasons import coded, in_words
 from tests.builders import NOW

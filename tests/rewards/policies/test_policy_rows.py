@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rewards.learning.aligning.config import AlignConfig
-from rewards.learning.aligning.rows import read_judged
+from rewards.learning.aligning.align_config import AlignConfig
+from rewards.learning.aligning.judged_rows import read_judged
 from rewards.policies.rows import TIES, UNSCORED, UNUSABLE, Counts, Row, rows_of, wanted, write_rows
 from tests.rewards.policies.snapshots import ASPECTS, ATTRIBUTES, in_segments, judged_task, make_response, make_task
 

@@ -9,9 +9,9 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from annotator.models import Project, Role, Task
+from annotator.outputs.exporting.export_rows import export
 from annotator.outputs.exporting.filters import EVERYTHING
 from annotator.outputs.exporting.layouts import LAYOUTS
-from annotator.outputs.exporting.rows import export
 from annotator.reading.search import criteria
 from annotator.reading.search.criteria import Criteria, matching
 from rewards.models import RewardModel, Score

@@ -7,7 +7,7 @@ from django.db import OperationalError
 
 from rewards import scoring, tasks
 from rewards.models import RewardModel, ScoringJob
-from rewards.scoring import jobs
+from rewards.scoring import scoring_jobs as jobs
 from tests.conftest import Cast
 from tests.rewards.scored import FakeScorer, make_model
 

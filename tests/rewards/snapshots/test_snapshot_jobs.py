@@ -22,7 +22,8 @@ from annotator.models import Project, Role
 from rewards import snapshots, tasks
 from rewards.models import Snapshot, SnapshotJob, TrainingRun
 from rewards.runs import runs
-from rewards.snapshots import building, jobs, lines
+from rewards.snapshots import building, lines
+from rewards.snapshots import snapshot_jobs as jobs
 from rewards.trainer import owned_runs, run_steps
 from tests.builders import NOW, make_member, make_user
 from tests.celery_workers import environment, wait_for, worker

@@ -23,7 +23,8 @@ from annotator.infrastructure.spreadsheets import csv_lines
 from annotator.infrastructure.storage import artifacts, disk_space
 from annotator.models import Import, ImportJob, Project, User
 from annotator.reading.in_use import require_in_use
-from annotator.stages.importing import hub, samples
+from annotator.stages.importing import hub_files as hub
+from annotator.stages.importing import samples
 from annotator.stages.importing.batches import shown_name
 from annotator.stages.importing.expansion_limits import UnreadableFile
 from annotator.stages.importing.layouts.ratings import person_of

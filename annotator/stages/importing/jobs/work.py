@@ -19,7 +19,8 @@ from annotator.infrastructure import jobs
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
 from annotator.models import Import, ImportJob, ImportJobError
-from annotator.stages.importing import hub, samples
+from annotator.stages.importing import hub_files as hub
+from annotator.stages.importing import samples
 from annotator.stages.importing.batches import few_garbage_collections, record, shown_name, write_batches
 from annotator.stages.importing.expansion_limits import FileTooLarge, Incoming
 from annotator.stages.importing.jobs.uploads import (
@@ -33,7 +34,7 @@ from annotator.stages.importing.jobs.uploads import (
 from annotator.stages.importing.mapped_rows import require_columns
 from annotator.stages.importing.mappings import read_mapping
 from annotator.stages.importing.results import Batch, ImportResult, Journal, Notes
-from annotator.stages.importing.rows import ImportRules
+from annotator.stages.importing.task_rows import ImportRules
 
 BEAT_SECONDS = 2.0
 _OF_THE_REQUEST = ("project", "requested_by", "fetch_only", "created_at", "dry_run", "mapping")

@@ -22,7 +22,7 @@ from annotator.stages.importing.layouts.grouping import Groups
 from annotator.stages.importing.mapped_rows import mapped_rows
 from annotator.stages.importing.mappings import ColumnMapping
 from annotator.stages.importing.results import told
-from annotator.stages.importing.rows import ImportRules, RawRow, Rejected, TaskRow
+from annotator.stages.importing.task_rows import ImportRules, RawRow, Rejected, TaskRow
 
 COLUMNS_NAMED = 20
 """Columns that a refusal names."""

@@ -23,7 +23,7 @@ from annotator.stages.importing.field_checks import (
     storable_text,
     whole,
 )
-from annotator.stages.importing.rows import GivenAnnotation, ImportRules, ResponseRow, TaskRow
+from annotator.stages.importing.task_rows import GivenAnnotation, ImportRules, ResponseRow, TaskRow
 
 LISTS = ("completions", "answers")
 PROMPTS = ("context", "messages", "instruction", "prompt")

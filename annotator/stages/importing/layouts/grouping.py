@@ -19,7 +19,7 @@ from annotator.infrastructure.limits import MOST_ANNOTATORS
 from annotator.stages.importing.field_checks import shown
 from annotator.stages.importing.layouts.ratings import ANNOTATIONS_LAYOUT, POTATO_LAYOUT, SCORES_LAYOUT
 from annotator.stages.importing.results import same_responses
-from annotator.stages.importing.rows import (
+from annotator.stages.importing.task_rows import (
     GivenAnnotation,
     GivenSegment,
     GivenSegments,

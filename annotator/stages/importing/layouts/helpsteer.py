@@ -27,7 +27,7 @@ from annotator.stages.importing.field_checks import (
     whole_of_cell,
 )
 from annotator.stages.importing.layouts.steps import lists_of_levels, segments_of
-from annotator.stages.importing.rows import GivenPreference, ImportRules, ResponseRow, SegmentLabel, TaskRow
+from annotator.stages.importing.task_rows import GivenPreference, ImportRules, ResponseRow, SegmentLabel, TaskRow
 from annotator.stages.segmenting import Range
 
 PREFERENCE_FIELDS = {

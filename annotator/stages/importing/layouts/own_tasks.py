@@ -28,7 +28,14 @@ from annotator.stages.importing.field_checks import (
     with_metadata,
 )
 from annotator.stages.importing.layouts.steps import segments_of
-from annotator.stages.importing.rows import Expert, GivenAnnotation, ImportRules, ResponseRow, SegmentLabel, TaskRow
+from annotator.stages.importing.task_rows import (
+    Expert,
+    GivenAnnotation,
+    ImportRules,
+    ResponseRow,
+    SegmentLabel,
+    TaskRow,
+)
 
 TASK_FIELDS = {"id", "messages", "responses", "metadata", "priority", "gold", "lang"}
 ANNOTATION_FIELDS = {"annotator", "scores", "preference", "justification"}

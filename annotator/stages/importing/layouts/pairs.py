@@ -28,7 +28,7 @@ from annotator.stages.importing.field_checks import (
     storable_text,
     whole,
 )
-from annotator.stages.importing.rows import GivenAnnotation, ImportRules, ResponseRow, TaskRow
+from annotator.stages.importing.task_rows import GivenAnnotation, ImportRules, ResponseRow, TaskRow
 
 PAIR_PROMPTS = ("prompt", "messages", "conversations", "conversation", "question", "instruction", "query", "input")
 READ = {"id", "chosen", "rejected"}

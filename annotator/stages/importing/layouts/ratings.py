@@ -18,7 +18,7 @@ from annotator.stages.importing.field_checks import (
     whole_of_cell,
 )
 from annotator.stages.importing.layouts.tools import ToolAnswer, annotation_of
-from annotator.stages.importing.rows import GivenAnnotation, ImportRules, TaskRow
+from annotator.stages.importing.task_rows import GivenAnnotation, ImportRules, TaskRow
 
 TASKS = ("task", "task_id", "item_id", "item", "instance_id", "example_id")
 RATERS = ("annotator", "annotator_id", "rater", "rater_id", "user", "user_id", "worker_id")

@@ -8,7 +8,7 @@ from annotator.infrastructure.limits import MOST_SEGMENTS
 from annotator.models import Project, Response, Task
 from annotator.stages.importing.field_checks import BadRow, identifier, shown, whole_of_cell
 from annotator.stages.importing.layouts.ratings import unread
-from annotator.stages.importing.rows import (
+from annotator.stages.importing.task_rows import (
     GivenAnnotation,
     GivenSegment,
     GivenSegments,

@@ -17,7 +17,7 @@ from annotator.stages.importing.field_checks import (
     whole,
     whole_of_cell,
 )
-from annotator.stages.importing.rows import ImportRules, ResponseRow, SegmentLabel, TaskRow
+from annotator.stages.importing.task_rows import ImportRules, ResponseRow, SegmentLabel, TaskRow
 from annotator.stages.segmenting import (
     NotAPartition,
     Range,

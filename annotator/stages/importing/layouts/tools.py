@@ -33,7 +33,7 @@ from annotator.stages.importing.field_checks import (
     with_metadata,
 )
 from annotator.stages.importing.mappings import guessed
-from annotator.stages.importing.rows import GivenAnnotation, ImportRules, ResponseRow, TaskRow
+from annotator.stages.importing.task_rows import GivenAnnotation, ImportRules, ResponseRow, TaskRow
 
 CONVERSATIONS = ("conversation", "messages", "chat", "context")
 PREFERENCE = "preference"

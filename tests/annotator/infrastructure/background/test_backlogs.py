@@ -6,7 +6,7 @@ from django.test import Client
 from annotator.infrastructure.background import backlogs as module
 from annotator.infrastructure.background.backlogs import Backlogs, backlogs
 from annotator.models import Project, StaleAgreement, StaleWords, Task
-from annotator.reading.search.words import take_words
+from annotator.reading.search.word_index import take_words
 from tests.builders import NOW, make_task, make_user, rate
 from tests.conftest import Cast
 

@@ -15,7 +15,7 @@ from annotator.infrastructure.background import pacing
 from annotator.infrastructure.db import locks
 from annotator.infrastructure.db.clock import database_now
 from annotator.models import ImportJob, Project, StaleAgreement, StaleWords
-from annotator.reading.search.words import take_words
+from annotator.reading.search.word_index import take_words
 from tests.builders import make_task
 
 PROCESSORS = 4

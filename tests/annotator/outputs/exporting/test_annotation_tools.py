@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from annotator.models import NEITHER_VALID, Annotation, Project, Rating, Response, Task
-from annotator.outputs.exporting.rows import export
+from annotator.outputs.exporting.export_rows import export
 from tests.annotator.outputs.exporting.test_preferences import preferred
 from tests.builders import ATTRIBUTES, make_task, pseudonym
 from tests.conftest import Cast

@@ -12,7 +12,7 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from annotator.models import Annotation, Project, Role
-from annotator.outputs.exporting import previews
+from annotator.outputs.exporting import export_previews as previews
 from annotator.outputs.exporting.filters import Filters
 from annotator.outputs.exporting.layouts import LAYOUTS
 from tests.annotator.outputs.exporting.test_rows import exported, rows

@@ -16,8 +16,8 @@ from annotator.infrastructure.db.statement_timeouts import long_statements
 from annotator.models import Project, Task, User
 from annotator.outputs.exporting import copied as parts
 from annotator.outputs.exporting.copied import copied, moment, prompt_text
-from annotator.outputs.exporting.formats import json_lines
-from annotator.outputs.exporting.rows import export
+from annotator.outputs.exporting.export_rows import export
+from annotator.outputs.exporting.file_formats import json_lines
 from annotator.stages.importing.conversations import prompt_from_messages
 from tests.builders import make_project, make_task
 from tests.celery_workers import wait_for

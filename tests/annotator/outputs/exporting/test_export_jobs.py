@@ -18,9 +18,9 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.storage import disk_space
 from annotator.infrastructure.storage.disk_space import DiskNearlyFull
 from annotator.models import AuditEntry, ExportJob, Membership, Project, Role, Task, User
-from annotator.outputs.exporting import jobs
+from annotator.outputs.exporting import export_jobs as jobs
+from annotator.outputs.exporting.export_rows import ForManagersOnly, UnknownExport, export
 from annotator.outputs.exporting.filters import EVERYTHING, Filters
-from annotator.outputs.exporting.rows import ForManagersOnly, UnknownExport, export
 from tests.builders import make_member, make_project, make_task, rate
 from tests.conftest import Cast
 from tests.refusals import refusal

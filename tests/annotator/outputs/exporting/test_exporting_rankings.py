@@ -11,8 +11,8 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from annotator.models import Project, User
+from annotator.outputs.exporting.export_rows import export
 from annotator.outputs.exporting.filters import Filters
-from annotator.outputs.exporting.rows import export
 from annotator.stages.review import adjudicate
 from tests.builders import ATTRIBUTES, NOW, claimed, imported, make_project, make_task, pseudonym, rate, task_row
 from tests.conftest import Cast

@@ -12,10 +12,10 @@ import pytest
 
 from annotator.models import NEITHER_VALID, Consensus, Project, Rating, Role, Task
 from annotator.outputs.exporting.columns import JSON
+from annotator.outputs.exporting.export_rows import ForManagersOnly, export, layouts_for
+from annotator.outputs.exporting.file_formats import WriterFailed, encoded
 from annotator.outputs.exporting.filters import EVERYTHING, Filters
-from annotator.outputs.exporting.formats import WriterFailed, encoded
 from annotator.outputs.exporting.layouts import LAYOUTS
-from annotator.outputs.exporting.rows import ForManagersOnly, export, layouts_for
 from annotator.reading import access
 from annotator.stages import annotation
 from annotator.stages.importing import import_rows

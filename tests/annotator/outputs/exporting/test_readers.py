@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from annotator.models import Project, Rating, Response
+from annotator.outputs.exporting.export_rows import export
 from annotator.outputs.exporting.layouts import LAYOUTS
-from annotator.outputs.exporting.rows import export
 from annotator.stages.importing.layouts import read_tasks
-from annotator.stages.importing.rows import GivenAnnotation, ImportRules, TaskRow
 from annotator.stages.importing.sources import read_rows
+from annotator.stages.importing.task_rows import GivenAnnotation, ImportRules, TaskRow
 from rewards.models import Score
 from tests.annotator.outputs.exporting.test_helpsteer3 import CONFIGURATIONS
 from tests.annotator.outputs.exporting.test_preferences import preferred

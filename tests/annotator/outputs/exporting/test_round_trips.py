@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from annotator.models import Project, Rating, Response
-from annotator.outputs.exporting.formats import FORMATS
+from annotator.outputs.exporting.file_formats import FORMATS
 from annotator.stages.importing import import_rows
 from tests.annotator.outputs.exporting.test_rows import AWKWARD, exported, rows
 from tests.annotator.segmented import ASPECTS, make_segmented_project

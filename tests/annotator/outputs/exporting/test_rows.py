@@ -17,10 +17,10 @@ from django.db import connection
 from annotator.infrastructure.spreadsheets import cell_of_text
 from annotator.models import Label, Project, Rating, Task
 from annotator.models.splits import is_held_out, prompt_hash
+from annotator.outputs.exporting.export_rows import NoLabels, UnknownExport, UnknownField, export
+from annotator.outputs.exporting.file_formats import FORMATS
 from annotator.outputs.exporting.filters import Filters
-from annotator.outputs.exporting.formats import FORMATS
 from annotator.outputs.exporting.layouts import LAYOUTS
-from annotator.outputs.exporting.rows import NoLabels, UnknownExport, UnknownField, export
 from annotator.stages import annotation, assignment
 from annotator.stages.annotation import ResponseRating, Submission
 from annotator.stages.importing import import_rows

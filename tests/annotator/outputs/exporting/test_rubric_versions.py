@@ -14,9 +14,9 @@ from annotator.infrastructure.jobs import Pulse
 from annotator.managing import rubrics
 from annotator.managing.preset_rubrics import RubricText
 from annotator.models import Annotation, Label, Project, Release
+from annotator.outputs.exporting.export_rows import NoRubricVersion
 from annotator.outputs.exporting.filters import Filters
 from annotator.outputs.exporting.layouts import LAYOUTS
-from annotator.outputs.exporting.rows import NoRubricVersion
 from annotator.outputs.releases.folder import write
 from annotator.stages.review import adjudicate
 from annotator.statistics.pair_counts import Selection

@@ -10,10 +10,10 @@ import pytest
 from pyarrow import parquet
 
 from annotator.models import Project, Rating, Response, User
+from annotator.outputs.exporting.export_rows import layouts_for
+from annotator.outputs.exporting.file_formats import encoded
 from annotator.outputs.exporting.filters import EVERYTHING, Filters
-from annotator.outputs.exporting.formats import encoded
 from annotator.outputs.exporting.layouts import LAYOUTS
-from annotator.outputs.exporting.rows import layouts_for
 from rewards.learning.data import read_snapshot
 from rewards.snapshots import take
 from tests.annotator.segmented import ASPECTS, TEXT, make_segmented_project, make_segmented_task, rate_segments

@@ -10,9 +10,9 @@ from django.db import connection
 from annotator.infrastructure.db.planning import by_merging_without_transaction
 from annotator.models import Annotation, Project
 from annotator.outputs.exporting import answered_tasks, copied
+from annotator.outputs.exporting.export_rows import export
 from annotator.outputs.exporting.filters import EVERYTHING
 from annotator.outputs.exporting.layouts import LAYOUTS
-from annotator.outputs.exporting.rows import export
 from tests.annotator.outputs.exporting.test_preferences import preferred
 from tests.builders import make_task, rate
 from tests.conftest import Cast

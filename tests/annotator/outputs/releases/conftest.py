@@ -12,9 +12,10 @@ from django.db import connection
 from annotator.infrastructure.background import heartbeats
 from annotator.infrastructure.db.clock import database_now
 from annotator.models import Project, Release, Task
-from annotator.outputs.exporting import formats, parquet_process
+from annotator.outputs.exporting import file_formats as formats
+from annotator.outputs.exporting import parquet_process
 from annotator.outputs.exporting.columns import Row, Type
-from annotator.outputs.releases import jobs
+from annotator.outputs.releases import release_jobs as jobs
 from annotator.outputs.releases.particulars import Particulars
 from tests.annotator.outputs.exporting.test_preferences import preferred
 from tests.conftest import Cast

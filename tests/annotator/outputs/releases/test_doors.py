@@ -18,7 +18,7 @@ from rest_framework.test import APIClient
 from annotator.api import releases as views
 from annotator.api.scopes import scopes_for
 from annotator.models import AuditEntry, Release, Task
-from annotator.outputs.releases import jobs
+from annotator.outputs.releases import release_jobs as jobs
 from tests.annotator.outputs.releases.conftest import Made
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_writing_process")]

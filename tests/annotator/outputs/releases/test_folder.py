@@ -14,7 +14,8 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.models import Project, Release, Task
 from annotator.models import project as project_module
 from annotator.models.splits import is_held_out
-from annotator.outputs.releases import folder, jobs
+from annotator.outputs.releases import folder
+from annotator.outputs.releases import release_jobs as jobs
 from annotator.statistics.pair_counts import Selection
 from tests.annotator.outputs.releases.conftest import Made, elsewhere
 from tests.builders import ATTRIBUTES, NOW, imported, label_row, make_task, pseudonym

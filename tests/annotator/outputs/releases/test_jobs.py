@@ -20,7 +20,8 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.storage import disk_space
 from annotator.infrastructure.storage.disk_space import DiskNearlyFull
 from annotator.models import AuditEntry, Import, Project, Release, ReleaseTask, Task
-from annotator.outputs.releases import folder, jobs
+from annotator.outputs.releases import folder
+from annotator.outputs.releases import release_jobs as jobs
 from annotator.outputs.releases.particulars import Particulars
 from annotator.stages.importing import take_back
 from annotator.stages.importing.bulk_copy import copy_rows
@@ -272,7 +273,7 @@ def test_a_text_that_goes_at_the_very_end_is_not_missed(
         assert erasing.is_alive()
         copy_rows(*args)
 
-    monkeypatch.setattr("annotator.outputs.releases.jobs.copy_rows", erase_meanwhile)
+    monkeypatch.setattr("annotator.outputs.releases.release_jobs.copy_rows", erase_meanwhile)
     jobs.run_waiting()
     erasing.join()
     assert again(waiting).state == State.WITHDRAWN

@@ -9,7 +9,7 @@ from annotator.infrastructure.db.statements import Statement
 from annotator.models import Import, Project, Response, Task
 from annotator.reading.search import criteria
 from annotator.reading.search.criteria import Criteria, NothingToFind, TooBroad, matching, searching
-from annotator.reading.search.words import take_words
+from annotator.reading.search.word_index import take_words
 from annotator.stages import annotation
 from annotator.stages.review import adjudicate
 from tests.builders import (

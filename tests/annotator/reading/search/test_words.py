@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 
 from annotator.models import Project, Response, StaleWords, Task, TaskWords
-from annotator.reading.search.words import LONGEST_RESPONSE, take_words, waiting
+from annotator.reading.search.word_index import LONGEST_RESPONSE, take_words, waiting
 from annotator.stages.pii.redaction import Choice, redact
 from tests.builders import NOW, imported, make_task, task_row
 

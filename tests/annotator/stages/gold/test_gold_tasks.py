@@ -5,7 +5,7 @@ from django.test import Client
 
 from annotator.analysis import figures
 from annotator.models import Consensus, Label, Membership, PauseReason, Project, Task, User
-from annotator.outputs.exporting.rows import export
+from annotator.outputs.exporting.export_rows import export
 from annotator.stages import assignment, consensus
 from annotator.stages.annotation import skip, submit
 from annotator.stages.gold import gold_tasks

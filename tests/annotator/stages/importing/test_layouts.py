@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from annotator.stages.importing.layouts import read_tasks
-from annotator.stages.importing.rows import GivenPreference, ImportRules, RawRow, Rejected, TaskRow
+from annotator.stages.importing.task_rows import GivenPreference, ImportRules, RawRow, Rejected, TaskRow
 from tests.builders import ATTRIBUTES, label_row, ratings_row, task_row
 
 Checked = TaskRow | Rejected

@@ -8,7 +8,7 @@ import pytest
 
 from annotator.stages.importing.layouts import read_tasks
 from annotator.stages.importing.results import Notes
-from annotator.stages.importing.rows import ImportRules, RawRow, Rejected, TaskRow
+from annotator.stages.importing.task_rows import ImportRules, RawRow, Rejected, TaskRow
 from tests.builders import ATTRIBUTES
 
 USER = {"role": "user", "content": "Name a prime, please."}

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from annotator.models import Annotation, ImportedRater, Label, Project, Response, Rubric, Task, User
-from annotator.outputs.exporting.rows import export
+from annotator.outputs.exporting.export_rows import export
 from annotator.stages.importing import import_rows
 from annotator.stages.importing.layouts import read_tasks
 from annotator.stages.importing.mappings import mapping_of_text
-from annotator.stages.importing.rows import GivenAnnotation, ImportRules, RawRow, Rejected, TaskRow
+from annotator.stages.importing.task_rows import GivenAnnotation, ImportRules, RawRow, Rejected, TaskRow
 from tests.annotator.outputs.exporting.test_preferences import preferred
 from tests.builders import ATTRIBUTES, NOW, imported, make_project, task_row
 from tests.conftest import Cast

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from annotator.models import Project, Task
-from annotator.outputs.exporting.rows import export
+from annotator.outputs.exporting.export_rows import export
 from annotator.stages.importing import import_rows
 from tests.annotator.outputs.exporting.test_preferences import preferred
 from tests.builders import NOW, imported

@@ -9,8 +9,8 @@ import pytest
 from annotator.managing.preset_rubrics import AttributeText, RubricText
 from annotator.managing.rubrics import own_of
 from annotator.models import Label, Project, Rating, Response, Task
+from annotator.outputs.exporting.file_formats import encoded
 from annotator.outputs.exporting.filters import EVERYTHING, Filters
-from annotator.outputs.exporting.formats import encoded
 from annotator.outputs.exporting.layouts import LAYOUTS
 from annotator.stages.importing import import_rows
 from tests.annotator.segmented import TEXT, make_segmented_project, make_segmented_task, rate_segments

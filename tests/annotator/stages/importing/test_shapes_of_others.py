@@ -9,13 +9,13 @@ from django.template.loader import render_to_string
 from django.test import RequestFactory
 
 from annotator.models import Annotation, Project, Task
-from annotator.outputs.exporting.rows import export
+from annotator.outputs.exporting.export_rows import export
 from annotator.stages.importing import UnreadableFile, import_rows
 from annotator.stages.importing.conversations import Message
 from annotator.stages.importing.layouts import read_tasks
 from annotator.stages.importing.results import Notes
-from annotator.stages.importing.rows import ImportRules, RawRow, Rejected, TaskRow
 from annotator.stages.importing.sources import read_rows
+from annotator.stages.importing.task_rows import ImportRules, RawRow, Rejected, TaskRow
 from tests.builders import ATTRIBUTES, NOW, imported, label_row, task_row
 from tests.servers import ROOT
 

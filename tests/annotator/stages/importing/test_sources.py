@@ -13,8 +13,8 @@ from django.conf import LazySettings
 from annotator.models import Label, Project
 from annotator.stages.importing import import_rows
 from annotator.stages.importing.expansion_limits import UnreadableFile
-from annotator.stages.importing.rows import RawRow
 from annotator.stages.importing.sources import read_rows
+from annotator.stages.importing.task_rows import RawRow
 from tests.builders import ATTRIBUTES, NOW
 from tests.workbooks import sheet, workbook
 

@@ -7,8 +7,8 @@ import random
 from pathlib import Path
 from typing import Any
 
-from rewards.learning.aligning.config import AlignConfig
-from rewards.learning.aligning.rows import read_judged
+from rewards.learning.aligning.align_config import AlignConfig
+from rewards.learning.aligning.judged_rows import read_judged
 from rewards.learning.aligning.sides import Unit, units_of
 from rewards.learning.data import Turn
 from rewards.learning.encoding import ChatFrame

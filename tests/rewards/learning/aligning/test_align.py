@@ -18,9 +18,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from rewards.learning.__main__ import main
 from rewards.learning.aligning import training
 from rewards.learning.aligning.align import align
-from rewards.learning.aligning.config import METHODS
+from rewards.learning.aligning.align_config import METHODS
+from rewards.learning.aligning.judged_rows import NoRows
 from rewards.learning.aligning.policy import Policy
-from rewards.learning.aligning.rows import NoRows
 from rewards.learning.config import BadConfig
 from rewards.learning.data import LeakedPrompt
 from rewards.learning.finetune import Diverged, OutOfMemory

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rewards.learning.aligning.config import METHODS, AlignConfig, public_settings, setting_hash
+from rewards.learning.aligning.align_config import METHODS, AlignConfig, public_settings, setting_hash
 from rewards.learning.config import BadConfig, parse_config
 
 NEEDED: dict[str, Any] = {"method": "dpo", "policy": "p", "data": "d"}

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rewards.learning.aligning.config import AlignConfig
-from rewards.learning.aligning.rows import NoRows, Row, carve_held_out, read_judged
+from rewards.learning.aligning.align_config import AlignConfig
+from rewards.learning.aligning.judged_rows import NoRows, Row, carve_held_out, read_judged
 from rewards.learning.config import parse_config
 from rewards.learning.data import BadRow
 from tests.rewards.learning.aligning.builders import make_judged_row, make_judged_rows

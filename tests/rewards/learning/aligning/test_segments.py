@@ -11,8 +11,8 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from rewards.learning.aligning.rows import ScoredSpan
-from rewards.learning.aligning.segments import (
+from rewards.learning.aligning.judged_rows import ScoredSpan
+from rewards.learning.aligning.scored_segments import (
     RewrittenResponse,
     columns,
     loss_weight,

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from rewards.learning.aligning.align import read_rows
-from rewards.learning.aligning.config import AlignConfig
+from rewards.learning.aligning.align_config import AlignConfig
 from rewards.learning.aligning.policy import Policy, find_policy, load_policy
 from rewards.learning.aligning.reference import Judgements, log_probs_of
 from rewards.learning.aligning.sides import units_of

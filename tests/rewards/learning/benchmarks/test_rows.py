@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from rewards.learning.benchmarks import UnknownFormat, cases_of, recognise
-from rewards.learning.benchmarks.rows import NoHub, data_hash, rows_of
+from rewards.learning.benchmarks.benchmark_rows import NoHub, data_hash, rows_of
 from rewards.learning.data import BadRow, EmptyPart, MissingFile
 from tests.rewards.learning.benchmarks.builders import Row, best_of_four_row, labelled_row, pair_row, styles_row
 from tests.rewards.learning.builders import make_rows, write_jsonl

@@ -20,8 +20,8 @@ from annotator.models import Project, Response, Task, User
 from annotator.outputs.exporting import labels, preferences
 from annotator.outputs.exporting.columns import Row, Type
 from annotator.outputs.exporting.copied import Lines, copied, response_name
+from annotator.outputs.exporting.file_formats import FORMATS, encoded, gzipped, json_lines
 from annotator.outputs.exporting.filters import EVERYTHING, Filters
-from annotator.outputs.exporting.formats import FORMATS, encoded, gzipped, json_lines
 from annotator.outputs.exporting.layouts import LAYOUTS
 from annotator.reading import access
 from annotator.reading.blindness import tasks_held_by

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rewards.learning.aligning.config import BY_SEGMENT, IMITATING, STEERLM, AlignConfig
+from rewards.learning.aligning.align_config import BY_SEGMENT, IMITATING, STEERLM, AlignConfig
 from rewards.learning.data import BadRow, LeakedPrompt, Turn, read_rows
 from rewards.learning.refusals import Refused
 

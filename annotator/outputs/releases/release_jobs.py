@@ -25,7 +25,7 @@ from annotator.infrastructure.web.ranged_files import ranged_content, ranged_fil
 from annotator.infrastructure.web.tar_archives import TAR, TarArchive
 from annotator.infrastructure.webhooks import events
 from annotator.models import Assignment, Project, Release, ReleaseTask, User
-from annotator.outputs.exporting.rows import require_rubric_versions
+from annotator.outputs.exporting.export_rows import require_rubric_versions
 from annotator.outputs.releases import folder
 from annotator.outputs.releases.folder import members_of
 from annotator.outputs.releases.particulars import Particulars

@@ -10,10 +10,10 @@ from django.db import transaction
 from annotator.infrastructure.db.statements import Statement
 from annotator.models import Project, User
 from annotator.outputs.exporting.columns import Row
+from annotator.outputs.exporting.export_rows import chosen_columns, for_reader, require_allowed, with_fields
+from annotator.outputs.exporting.file_formats import encoded
 from annotator.outputs.exporting.filters import EVERYTHING, STATES, Filters
-from annotator.outputs.exporting.formats import encoded
 from annotator.outputs.exporting.layouts import LAYOUTS
-from annotator.outputs.exporting.rows import chosen_columns, for_reader, require_allowed, with_fields
 from annotator.reading.blindness import tasks_held_by
 from annotator.reading.search.criteria import Criteria, matching, searching
 

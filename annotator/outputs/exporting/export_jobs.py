@@ -25,10 +25,10 @@ from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.storage import artifacts, disk_space
 from annotator.infrastructure.web.ranged_files import ranged_file
 from annotator.models import ExportJob, Project, User
+from annotator.outputs.exporting.export_previews import preview
+from annotator.outputs.exporting.export_rows import chosen_columns, content, for_audit, for_reader, require_allowed
+from annotator.outputs.exporting.file_formats import content_type, file_name
 from annotator.outputs.exporting.filters import Filters, filters_from
-from annotator.outputs.exporting.formats import content_type, file_name
-from annotator.outputs.exporting.previews import preview
-from annotator.outputs.exporting.rows import chosen_columns, content, for_audit, for_reader, require_allowed
 from annotator.reading import access
 from annotator.reading.search.criteria import TooBroad
 

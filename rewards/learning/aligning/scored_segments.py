@@ -10,8 +10,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
-from rewards.learning.aligning.config import INVERTED
-from rewards.learning.aligning.rows import ScoredSpan
+from rewards.learning.aligning.align_config import INVERTED
+from rewards.learning.aligning.judged_rows import ScoredSpan
 from rewards.learning.encoding import Located
 from rewards.learning.refusals import Refused
 

@@ -3,7 +3,7 @@
 from annotator.infrastructure import audit
 from annotator.infrastructure.storage.hub import uploads
 from annotator.models import Release
-from annotator.outputs.releases.rows import CONFIGURATIONS
+from annotator.outputs.releases.release_rows import CONFIGURATIONS
 
 
 def push(release: Release, repository: str, *, public: bool) -> str:

@@ -17,8 +17,8 @@ from rewards.evaluation import evaluation_jobs
 from rewards.models import RewardModel, RunKind, ScoringJob, TrainingRun
 from rewards.policies import alignment
 from rewards.registry import erasure
-from rewards.runs import runs, training
-from rewards.scoring import former_scores, pass_lanes, unlikely_ratings
+from rewards.runs import repeated_runs, runs, training
+from rewards.scoring import chunks, former_scores, pass_lanes, unlikely_ratings
 from rewards.snapshots import snapshot_jobs as jobs
 from rewards.trainer import owned_runs
 
@@ -49,7 +49,7 @@ def train(self: "Task[Any, Any]", run_id: int) -> None:
     except owned_runs.PutDown as why:
         runs.put_down(run, why)
         return
-    except runs.NothingNew as repeated:
+    except repeated_runs.NothingNew as repeated:
         runs.drop(run, repeated, now=database_now())
         return
     except Refusal as refused:
@@ -143,7 +143,7 @@ def watch_workers() -> int:
 @shared_task
 def score_chunk(lane_id: int, number: int) -> int:
     """Scores one short chunk of a lane, then sends the message for the next one."""
-    turn = pass_lanes.take(lane_id, number, now=database_now(), tasks=pass_lanes.pace.tasks)
+    turn = pass_lanes.take(lane_id, number, now=database_now(), tasks=chunks.pace.tasks)
     if turn is None:
         return 0
     try:

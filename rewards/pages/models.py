@@ -31,7 +31,7 @@ from rewards.pages.run_lists import outcome_of, page_of, state_of
 from rewards.policies import policy_report
 from rewards.registry import registry
 from rewards.reports import model_figures, run_progress, run_report
-from rewards.runs import new_labels, runs
+from rewards.runs import new_labels, repeated_runs, runs
 from rewards.runs.new_labels import unchanged_since
 
 LOG_SHOWN = 40
@@ -120,7 +120,7 @@ def start_run(request: HttpRequest, slug: str) -> HttpResponse:
     if form.is_valid():
         try:
             if unchanged and "confirm" not in request.POST:
-                runs.refuse_same_settings(project, unchanged, form.config())
+                repeated_runs.refuse_same_settings(project, unchanged, form.config())
             run = runs.request(project, reason=reasons.coded("in_workspace"), by=user, config=form.config())
         except Refusal as refused:
             form.refuse(refused)

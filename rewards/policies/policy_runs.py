@@ -12,9 +12,9 @@ from annotator.reading.in_use import require_in_use
 from rewards import snapshots
 from rewards.models import Policy, RunKind, Snapshot, TrainingRun
 from rewards.reasons import Reason
-from rewards.runs import runs
+from rewards.runs import repeated_runs, runs
 from rewards.runs.policy_settings import check_config
-from rewards.runs.runs import NothingNew
+from rewards.runs.repeated_runs import NothingNew
 
 CODE = ("aligning",)
 """The part of the learning core that aligns, besides its modules."""
@@ -57,7 +57,7 @@ def request(
 
 
 def code_version() -> str:
-    return runs.code_version(*CODE)
+    return repeated_runs.code_version(*CODE)
 
 
 def refuse_repetition(run: TrainingRun, snapshot: Snapshot) -> None:

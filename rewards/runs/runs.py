@@ -3,12 +3,9 @@
 The row is the truth: Celery carries ids, and a message too many or too few changes nothing.
 """
 
-import hashlib
 import logging
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -17,7 +14,6 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Coalesce
 from django.utils.translation import gettext as _
 
-import rewards
 from annotator.infrastructure import audit
 from annotator.infrastructure.background import failures, fitness, heartbeats, messages
 from annotator.infrastructure.db.retries import outlasting_outages
@@ -28,23 +24,17 @@ from annotator.models import Project, User
 from annotator.reading.in_use import require_in_use
 from rewards import announcements, snapshots
 from rewards.learning.config import config_hash
-from rewards.models import ACTIVE_STATES, RewardModel, RunKind, RunState, Snapshot, TrainingRun
+from rewards.models import ACTIVE_STATES, RunKind, RunState, TrainingRun
 from rewards.reasons import Reason, coded, in_english
 from rewards.runs import policy_settings, run_settings
 from rewards.runs.new_labels import news_since
+from rewards.runs.repeated_runs import NothingNew
 from rewards.runs.run_settings import UnusableConfig, check_config
 from rewards.trainer.owned_runs import PutDown, TrainerKilled
 
 _log = logging.getLogger(__name__)
 SURELY_FORGOTTEN_AFTER = timedelta(hours=1)
 """A queued run without a sign for this long is sent again, even if messages wait: they may belong to other runs."""
-LEARNING = Path(rewards.__file__).with_name("learning")
-
-
-class NothingNew(Refusal):
-    """A model has learnt from the same labels with the same settings."""
-
-    code = "nothing_new"
 
 
 def request(project: Project, *, reason: Reason, by: User | None = None, config: Mapping[str, Any] = {}) -> TrainingRun:
@@ -76,54 +66,6 @@ def why_not_now(project: Project) -> str:
     except Refusal as refused:
         return str(refused)
     return ""
-
-
-def refuse_same_settings(project: Project, version: int, config: Mapping[str, Any]) -> None:
-    """Refuses settings with which the version was trained, where nothing has been labelled since.
-
-    Raises:
-        NothingNew: the settings are those of the version's run.
-        UnusableConfig: they are no settings.
-    """
-    former = project.reward_models.select_related("run").get(version=version).run.config
-    if check_config(run_settings.settled(project, dict(config))) == check_config(former):
-        raise NothingNew(_("Nothing new has been labelled. Tick the box below if you want the run all the same."))
-
-
-def refuse_repetition(run: TrainingRun, snapshot: Snapshot) -> None:
-    """Refuses a run that would only repeat another one.
-
-    The worker calls it, which has the snapshot: the web process would have to read every label for it.
-
-    Raises:
-        NothingNew: the same code has made a model, promoted or not, of the same labels with the same settings.
-    """
-    alike = RewardModel.objects.filter(
-        project=run.project,
-        run__config_hash=run.config_hash,
-        run__seed=run.seed,
-        run__code_version=code_version(),
-        run__snapshot=snapshot,
-        run__snapshot__marked_at=None,
-    )
-    version = alike.order_by("-version").values_list("version", flat=True).first()
-    if version is not None:
-        raise NothingNew(
-            f"Nothing has changed since version {version}, which learnt from the same labels with the same settings. "
-            "Change the settings (another seed is enough) or label more."
-        )
-
-
-@cache
-def code_version(*packages: str) -> str:
-    """Returns the release and a hash of the learning core's own code: the same string means the same training.
-
-    packages: the parts of the core that the run uses besides its modules.
-    """
-    code = hashlib.sha256()
-    for module in sorted(path for folder in ("", *packages) for path in (LEARNING / folder).glob("*.py")):
-        code.update(module.name.encode() + b"\0" + module.read_bytes())
-    return f"{settings.SPECTACULAR_SETTINGS['VERSION']}+{code.hexdigest()[:12]}"
 
 
 def retry(run: TrainingRun, *, by: User) -> TrainingRun:

@@ -16,7 +16,7 @@ from rewards.evaluation import evaluation, largest_errors
 from rewards.learning.data import Task, by_segments, read_tasks, scales_of
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from rewards.promotion import promotion
-from rewards.runs import run_settings, runs
+from rewards.runs import repeated_runs, run_settings
 from rewards.trainer import owned_runs, run_steps
 from rewards.trainer.trainer_process import TrainerFailed, supervise
 
@@ -37,8 +37,8 @@ def carry_out(run: TrainingRun) -> RewardModel | None:
     """
     with run_steps.full_disk_named():
         run_steps.check_files(run)
-        snapshot = run.snapshot or run_steps.new_snapshot(run, refuse_repetition=runs.refuse_repetition)
-        owned_runs.write(run, snapshot=snapshot, state=RunState.TRAINING, code_version=runs.code_version())
+        snapshot = run.snapshot or run_steps.new_snapshot(run, refuse_repetition=repeated_runs.refuse_repetition)
+        owned_runs.write(run, snapshot=snapshot, state=RunState.TRAINING, code_version=repeated_runs.code_version())
         folder = run.directory()
         folder.mkdir(parents=True, exist_ok=True)
         config = run_settings.for_trainer(run.config, snapshot=str(snapshot.directory()))

@@ -5,7 +5,9 @@ The cost does not depend on how many responses the model has scored: every read 
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -25,7 +27,31 @@ from rewards.models import RewardModel
 if TYPE_CHECKING:
     from rewards.learning import score
 
+CHUNK_SECONDS = 1.0
+"""The time that a chunk should take: a small request waits for no more than one chunk."""
+FEWEST_TASKS, MOST_TASKS = 8, 512
 _loading = threading.Lock()
+
+
+class Pace:
+    """The number of tasks that this worker scores in CHUNK_SECONDS, learnt from chunk to chunk."""
+
+    def __init__(self) -> None:
+        self.tasks = FEWEST_TASKS
+
+    @contextmanager
+    def timed(self, tasks: int) -> Iterator[None]:
+        """Measures the time in which so many tasks are scored; for 0 it learns nothing."""
+        began = time.monotonic()
+        yield
+        if not tasks:
+            return
+        fitting = tasks * CHUNK_SECONDS / max(time.monotonic() - began, 1e-3)
+        # No more than doubled at once, as the next tasks may be longer.
+        self.tasks = int(min(max(fitting, FEWEST_TASKS), 2 * self.tasks, MOST_TASKS))
+
+
+pace = Pace()
 
 
 def scorer_of(model: RewardModel) -> "score.Scorer":

@@ -4,9 +4,6 @@ The rows are the truth. Redis carries one short message a lane, so that small re
 that is lost, or whose worker was killed, is noticed by its lane's age and sent again.
 """
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -22,7 +19,7 @@ from annotator.infrastructure.storage import disk_space
 from annotator.infrastructure.storage.hidden_paths import without_places
 from annotator.models import Project
 from rewards.models import RewardModel, ScoringLane, ScoringPass
-from rewards.scoring.chunks import Chunk, score_chunk, scorer_of
+from rewards.scoring.chunks import Chunk, pace, score_chunk, scorer_of
 
 MOST_LANES = 64
 LOST_AFTER = timedelta(minutes=2)
@@ -31,9 +28,6 @@ LOOK_AGAIN_AFTER = timedelta(hours=1)
 """After this time all tasks are passed again: imports may commit behind a pass, and redacted texts need new scores."""
 LOOK_AHEAD = 2_000
 """The most tasks that one turn passes, so that a turn over scored tasks is short too."""
-CHUNK_SECONDS = 1.0
-"""The time that a chunk should take: a small request waits for no more than one chunk."""
-FEWEST_TASKS, MOST_TASKS = 8, 512
 LAST = 9
 """The priority of a lane's message: small requests have 0, and Redis hands out smaller ones first."""
 
@@ -49,27 +43,6 @@ class Turn:
     number: int
     chunk: Chunk | None
     tasks: int = 0
-
-
-class Pace:
-    """The number of tasks that this worker scores in CHUNK_SECONDS, learnt from chunk to chunk."""
-
-    def __init__(self) -> None:
-        self.tasks = FEWEST_TASKS
-
-    @contextmanager
-    def timed(self, tasks: int) -> Iterator[None]:
-        """Measures the time in which so many tasks are scored; for 0 it learns nothing."""
-        began = time.monotonic()
-        yield
-        if not tasks:
-            return
-        fitting = tasks * CHUNK_SECONDS / max(time.monotonic() - began, 1e-3)
-        # No more than doubled at once, as the next tasks may be longer.
-        self.tasks = int(min(max(fitting, FEWEST_TASKS), 2 * self.tasks, MOST_TASKS))
-
-
-pace = Pace()
 
 
 def start(model: RewardModel, *, now: datetime) -> None:

@@ -21,7 +21,7 @@ from rewards.learning.config import config_hash
 from rewards.models import RewardModel, RunState, ScoringLane, Snapshot, SnapshotJob, TrainingRun
 from rewards.promotion.promotion import Verdict
 from rewards.reasons import in_words
-from rewards.runs import runs
+from rewards.runs import repeated_runs, runs
 from rewards.runs.run_settings import check_config, settled
 from rewards.scoring import unlikely_ratings
 from rewards.snapshots import building
@@ -81,7 +81,7 @@ def test_asking_for_a_run_reads_no_labels_on_the_webs_thread(
     project = labelled_project()
     model = make_model(project, 1)
     config = check_config(settled(project, {}))
-    origin = {"config_hash": config_hash(config), "seed": config.seed, "code_version": runs.code_version()}
+    origin = {"config_hash": config_hash(config), "seed": config.seed, "code_version": repeated_runs.code_version()}
     TrainingRun.objects.filter(pk=model.run_id).update(snapshot=snapshots.take(project, now=NOW), **origin)
     monkeypatch.setattr(building, "_steps", None)  # whoever takes a snapshot now fails
     assert runs.request(project, reason="a test").state == RunState.QUEUED

@@ -9,7 +9,7 @@ from annotator.models import Project, Webhook
 from rewards import announcements
 from rewards.models import RewardModel, RunState, TrainingRun
 from rewards.promotion import champions
-from rewards.runs import runs
+from rewards.runs import repeated_runs, runs
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW, make_project
 
@@ -40,7 +40,7 @@ def test_a_run_that_fails_is_announced_once(project: Project, hook: Webhook) -> 
     ("end", "state"), [(runs.cancel, "cancelled"), (runs.fail, "failed"), (runs.drop, "cancelled")]
 )
 def test_every_end_of_a_run_is_announced(project: Project, hook: Webhook, end: Any, state: str) -> None:
-    reasons: dict[Any, list[Any]] = {runs.fail: ["An error."], runs.drop: [runs.NothingNew("Nothing new.")]}
+    reasons: dict[Any, list[Any]] = {runs.fail: ["An error."], runs.drop: [repeated_runs.NothingNew("Nothing new.")]}
     end(make_run(project), *reasons.get(end, []), now=NOW)
     assert [data["state"] for _, data in sent(hook)] == [state]
 

@@ -16,7 +16,7 @@ from annotator.launch import environment
 from annotator.models import Project
 from rewards.models import Policy, RunKind, RunState, Snapshot, TrainingRun
 from rewards.policies import policy_runs
-from rewards.runs import policy_settings, runs
+from rewards.runs import policy_settings, repeated_runs
 from rewards.runs.policy_settings import SETTINGS
 from rewards.runs.run_settings import UnusableConfig
 from tests.conftest import As, Cast
@@ -120,7 +120,7 @@ def test_a_run_that_would_only_repeat_a_judged_policy_is_refused(project: Projec
     run = TrainingRun(project=project, kind=RunKind.POLICY, config=CONFIG, **same)
     policy_runs.refuse_repetition(run, snapshot)
     Policy.objects.update(judge=make_model(project))
-    with pytest.raises(runs.NothingNew, match=f"since policy {policy.version}"):
+    with pytest.raises(repeated_runs.NothingNew, match=f"since policy {policy.version}"):
         policy_runs.refuse_repetition(run, snapshot)
 
 

@@ -15,7 +15,7 @@ from rewards.learning.config import TrainConfig, config_hash, parse_config
 from rewards.models import RewardModel, RunState, TrainingRun
 from rewards.promotion import promotion
 from rewards.registry import registry
-from rewards.runs import runs, training
+from rewards.runs import repeated_runs, runs, training
 from rewards.runs.run_settings import UnusableConfig, check_config, settled
 from rewards.trainer import owned_runs
 from tests.annotator.models.test_constraints import make_model
@@ -181,7 +181,7 @@ def learnt(project: Project, *, champion: bool = True, **fields: Any) -> RewardM
     """A model that today's code has trained on today's labels with the project's settings."""
     model = make_model(project, 3, is_champion=champion)
     config = check_config(settled(project, {}))
-    origin = {"config_hash": config_hash(config), "seed": config.seed, "code_version": runs.code_version()}
+    origin = {"config_hash": config_hash(config), "seed": config.seed, "code_version": repeated_runs.code_version()}
     TrainingRun.objects.update(snapshot=snapshots.take(project, now=NOW), **origin | fields)
     model.directory().mkdir(parents=True, exist_ok=True)
     (model.directory() / registry.MANIFEST).touch()
@@ -199,7 +199,7 @@ def claimed(project: Project, **config: Any) -> TrainingRun:
 def test_what_a_model_has_learnt_is_not_trained_again(db: None, champion: bool) -> None:
     project = labelled_project(retrain_after_labels=10)
     learnt(project, champion=champion, created_at=NOW - timedelta(days=1))
-    with pytest.raises(runs.NothingNew, match=r"Nothing has changed since version 3, .* label more"):
+    with pytest.raises(repeated_runs.NothingNew, match=r"Nothing has changed since version 3, .* label more"):
         training.carry_out(claimed(project))
 
 
@@ -218,7 +218,7 @@ def test_a_run_that_would_repeat_another_ends_with_the_reason(db: None) -> None:
 def test_other_settings_make_it_new(db: None) -> None:
     project = labelled_project()
     learnt(project)
-    runs.refuse_repetition(claimed(project, seed=11), snapshots.take(project, now=NOW))
+    repeated_runs.refuse_repetition(claimed(project, seed=11), snapshots.take(project, now=NOW))
 
 
 def test_a_changed_label_makes_it_new(db: None) -> None:
@@ -226,7 +226,7 @@ def test_a_changed_label_makes_it_new(db: None) -> None:
     learnt(project)
     label = Label.objects.in_force().for_project(project.pk)[0]
     Label.objects.filter(pk=label.pk).update(means=dict.fromkeys(label.means, 0.5))
-    runs.refuse_repetition(claimed(project), snapshots.take(project, now=NOW))
+    repeated_runs.refuse_repetition(claimed(project), snapshots.take(project, now=NOW))
 
 
 def test_without_labels_no_run_starts(db: None) -> None:

@@ -52,7 +52,7 @@ def queue(monkeypatch: pytest.MonkeyPatch) -> list[Message]:
 def scorer(monkeypatch: pytest.MonkeyPatch) -> FakeScorer:
     fake = FakeScorer()
     monkeypatch.setattr(pass_lanes, "scorer_of", lambda _: fake)
-    monkeypatch.setattr(pass_lanes.pace, "tasks", pass_lanes.FEWEST_TASKS)
+    monkeypatch.setattr(chunks.pace, "tasks", chunks.FEWEST_TASKS)
     return fake
 
 
@@ -202,7 +202,7 @@ def test_a_message_that_comes_twice_is_one_turn(champion: RewardModel, queue: li
     imported(champion.project, *(task_row() for _ in range(30)))
     scoring.start(champion, now=timezone.now())
     lane, turn = queue[0]
-    assert tasks.score_chunk(lane, turn) == 2 * pass_lanes.FEWEST_TASKS
+    assert tasks.score_chunk(lane, turn) == 2 * chunks.FEWEST_TASKS
     assert tasks.score_chunk(lane, turn) == 0
     assert len(queue) == 3
 
@@ -334,7 +334,7 @@ def fails(_: Any) -> Iterator[Any]:
 def test_a_chunk_takes_about_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 0.5, 10.0, 14.0, 20.0, 20.001, 30.0, 31.0])
     monkeypatch.setattr("rewards.scoring.pass_lanes.time.monotonic", lambda: next(clock))
-    pace, sizes = pass_lanes.Pace(), []
+    pace, sizes = chunks.Pace(), []
     for size in (8, 16, 8, 0):
         with pace.timed(size):
             pass

@@ -21,7 +21,7 @@ from annotator.infrastructure.storage import disk_space
 from annotator.models import Project, Role
 from rewards import snapshots, tasks
 from rewards.models import Snapshot, SnapshotJob, TrainingRun
-from rewards.runs import runs
+from rewards.runs import repeated_runs, runs
 from rewards.snapshots import building, lines
 from rewards.snapshots import snapshot_jobs as jobs
 from rewards.trainer import owned_runs, run_steps
@@ -212,7 +212,7 @@ def claimed(project: Project) -> TrainingRun:
 
 def test_a_run_shows_that_it_is_alive_while_its_snapshot_is_built(project: Project) -> None:
     run = claimed(project)
-    run_steps.new_snapshot(run, refuse_repetition=runs.refuse_repetition)
+    run_steps.new_snapshot(run, refuse_repetition=repeated_runs.refuse_repetition)
     run.refresh_from_db()
     assert run.progress == {"event": "snapshot", "tasks": 12}
     assert run.heartbeat_at is not None
@@ -223,7 +223,7 @@ def test_a_run_whose_worker_is_stopped_while_its_snapshot_is_built_waits_for_the
     stopping.set()
     try:
         with pytest.raises(owned_runs.PutDown):
-            run_steps.new_snapshot(claimed(project), refuse_repetition=runs.refuse_repetition)
+            run_steps.new_snapshot(claimed(project), refuse_repetition=repeated_runs.refuse_repetition)
     finally:
         stopping.clear()
     assert unfinished() == []
@@ -233,7 +233,7 @@ def test_a_cancelled_run_stops_building_at_once(project: Project) -> None:
     run = claimed(project)
     runs.cancel(run, now=NOW)
     with pytest.raises(owned_runs.LostRun):
-        run_steps.new_snapshot(run, refuse_repetition=runs.refuse_repetition)
+        run_steps.new_snapshot(run, refuse_repetition=repeated_runs.refuse_repetition)
     assert (unfinished(), Snapshot.objects.count()) == ([], 0)
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:  # the framework's views import this module, as the settings n
     from rest_framework.views import APIView
 
 WINDOW_SECONDS = 60
+PATIENCE_SECONDS = 0.1
+"""The longest wait for each step of asking Redis, which every call of REST does."""
 PAUSE_SECONDS = 10.0
 """After Redis has not answered, calls are let through for so long without asking it."""
 _log = logging.getLogger(__name__)
@@ -47,7 +49,7 @@ def note(caller: str) -> None:
         return
     minute, passed = divmod(time.time(), WINDOW_SECONDS)
     try:
-        with connection().pipeline(transaction=False) as pipeline:
+        with connection(PATIENCE_SECONDS, retries=0).pipeline(transaction=False) as pipeline:
             pipeline.incr(key := f"rewardloop:calls:{caller}:{minute:.0f}")
             pipeline.expire(key, 2 * WINDOW_SECONDS)
             counted, _ = pipeline.execute()

@@ -1,4 +1,4 @@
-"""The process's client of Redis."""
+"""The process's clients of Redis, one for each patience."""
 
 from functools import cache
 from threading import Lock
@@ -13,17 +13,19 @@ from annotator.celery import PATIENCE_SECONDS
 _connecting = Lock()
 
 
-def connection() -> "redis.Redis":
-    """Returns the only client, whose pool gives each thread a connection of its own."""
+def connection(patience: float = PATIENCE_SECONDS, *, retries: int = 1) -> "redis.Redis":
+    """Returns a client that waits `patience` seconds for each step; its pool gives each thread its own connection.
+
+    A retry is for a connection that is stale because Redis was restarted; there is none after a timeout, as pages wait.
+    """
     # Without the lock, `cache` would let several threads make a client each at the first call, and keep the last. The
     # other clients, which nobody references, would close their pools while a thread still reads from them.
     with _connecting:
-        return _client()
+        return _client(patience, retries)
 
 
 @cache
-def _client() -> "redis.Redis":
-    # One retry, for a connection that is stale because Redis was restarted; none after a timeout, as pages wait for us.
-    retry = Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,))
-    patience = dict.fromkeys(("socket_timeout", "socket_connect_timeout"), PATIENCE_SECONDS)
-    return redis.Redis.from_url(settings.REDIS_URL, retry=retry, **patience)
+def _client(patience: float, retries: int) -> "redis.Redis":
+    retry = Retry(NoBackoff(), retries, supported_errors=(redis.ConnectionError,))
+    limits = dict.fromkeys(("socket_timeout", "socket_connect_timeout"), patience)
+    return redis.Redis.from_url(settings.REDIS_URL, retry=retry, **limits)

@@ -85,7 +85,7 @@ def test_without_redis_nobody_is_limited(settings: LazySettings, monkeypatch: py
 def test_redis_is_asked_again_after_a_pause(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.API_CALLS_A_MINUTE = 3
 
-    def away() -> None:
+    def away(*_: object, **_patience: object) -> None:
         raise OSError
 
     monkeypatch.setattr(throttling, "connection", away)

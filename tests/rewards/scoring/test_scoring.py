@@ -333,7 +333,7 @@ def fails(_: Any) -> Iterator[Any]:
 
 def test_a_chunk_takes_about_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 0.5, 10.0, 14.0, 20.0, 20.001, 30.0, 31.0])
-    monkeypatch.setattr("rewards.scoring.pass_lanes.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("rewards.scoring.chunks.time.monotonic", lambda: next(clock))
     pace, sizes = chunks.Pace(), []
     for size in (8, 16, 8, 0):
         with pace.timed(size):

@@ -26,7 +26,7 @@ from tests.rest import Rest
 from tests.shared_data import shared
 
 OASST = shared("oasst_tasks.jsonl")
-DEMO = django_settings.BASE_DIR / "annotator" / "launch" / "demo" / "tasks.jsonl"
+DEMO = django_settings.BASE_DIR / "annotator" / "management" / "demo" / "tasks.jsonl"
 RATERS = ("alice", "bob", "erin", "frank", "grace")
 ENDED = {"promoted", "rejected", "failed", "cancelled"}
 Levels = Mapping[str, int]

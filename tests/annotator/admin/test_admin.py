@@ -57,7 +57,7 @@ def test_rows_lead_to_the_workspace_and_change_nothing(project: Project, cast: C
         f"annotator/project/{project.pk}": "/projects/talk/",
         f"annotator/membership/{cast.alice.memberships.get().pk}": "/projects/talk/people/alice/",
         f"annotator/task/{task.pk}": f"/projects/talk/data/tasks/{task.public_id}/",
-        f"annotator/stages/annotation/{Annotation.objects.get().pk}": f"/projects/talk/data/tasks/{task.public_id}/",
+        f"annotator/annotation/{Annotation.objects.get().pk}": f"/projects/talk/data/tasks/{task.public_id}/",
         f"rewards/trainingrun/{model.run_id}": f"/projects/talk/models/runs/{model.run_id}/",
         f"rewards/rewardmodel/{model.pk}": f"/projects/talk/models/{model.pk}/",
     }

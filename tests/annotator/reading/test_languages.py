@@ -103,7 +103,7 @@ def test_rest_answers_in_english_unless_it_is_asked_otherwise(cast: Cast, projec
         "annotator/project/",
         "annotator/task/",
         "annotator/membership/",
-        "annotator/stages/annotation/",
+        "annotator/annotation/",
         "rewards/trainingrun/",
     ],
 )

@@ -27,7 +27,7 @@ ROOT = Path(settings.BASE_DIR)
 DOCS = ROOT / "docs"
 NOT_SETTINGS = {"PATH", "DATABASE_DIR", "VENV"}
 """What `make run` sets for its own processes."""
-NOT_ROOMS = {"__pycache__", "migrations", "templatetags"}
+NOT_ROOMS = {"__pycache__", "migrations"}
 NOT_KEPT = {"build", "var"}
 LONGEST = {
     "BENCHMARKS.md": 12_000,
@@ -185,9 +185,13 @@ def folders_in_the_page() -> set[str]:
     tree = page("architecture").split("## The folders")[1].split("```text\n")[1].split("```")[0]
     headings, above = set(), ""
     for line in tree.splitlines():
-        name = line.split("/")[0]
-        above = above if name.startswith(" ") else name.strip()
-        headings.add(f"{above}/{name.strip()}" if name.startswith(" ") else name.strip())
+        depth = len(line) - len(line.lstrip())
+        named = re.findall(r"(\w+)/(?= |$)", line if depth == 0 else re.split(" {2,}", line.strip())[0])
+        if depth == 0:
+            above = named[0]
+            headings |= set(named)
+        elif depth == 2:
+            headings |= {f"{above}/{name}" for name in named}
     return headings
 
 

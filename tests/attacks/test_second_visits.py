@@ -259,7 +259,9 @@ VISITS: dict[Callable[[APIClient, Project, Cast], None], set[str]] = {
         "one_queued_snapshot_job_per_project",
         "one_active_run_per_project",
         "release_number_once_per_project",
-        "one_call_per_account_and_key",
+        "a_release_is_made_once_for_a_request",
+        "an_invitation_is_made_once_for_a_request",
+        "an_export_is_made_once_for_a_request",
     },
     counts: {
         "one_total_of_each_kind",

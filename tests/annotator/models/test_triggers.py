@@ -1,15 +1,11 @@
 """The triggers of the database are those that the SQL files list, table by table."""
 
-from pathlib import Path
-
 import pytest
 from django.conf import settings
 from django.db import connection
 
-FOLDERS = {app: Path(settings.BASE_DIR, *where) for app, where in
-           {"annotator": ("annotator", "models", "triggers"), "rewards": ("rewards", "triggers")}.items()}  # fmt: skip
+FOLDERS = {half: settings.BASE_DIR / half / "models" / "triggers" for half in ("annotator", "rewards")}
 FILES = sorted(file for folder in FOLDERS.values() for file in folder.glob("*.sql"))
-# Those of the audit's months come with the tables (annotator_audit_has_month).
 TRIGGERS = """
 SELECT c.relname, t.tgname, pg_get_triggerdef(t.oid), p.proname, p.prosrc
 FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid

@@ -12,7 +12,7 @@ import yaml
 from annotator.analysis.agreement.reports import report
 from annotator.infrastructure.db.clock import database_now
 from annotator.models import Project, Release, Task
-from annotator.models import project as project_module
+from annotator.models import rubric as rubric_module
 from annotator.models.splits import is_held_out
 from annotator.outputs.releases import folder
 from annotator.outputs.releases import release_jobs as jobs
@@ -60,7 +60,7 @@ def test_the_labels_lie_on_the_side_of_their_prompts(project: Project, rated: li
 
 @pytest.mark.usefixtures("rated")
 def test_a_rubric_that_is_read_anew_at_any_moment_stops_no_release(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(project_module, "RUBRIC_SECONDS", 1e-9)
+    monkeypatch.setattr(rubric_module, "RUBRIC_SECONDS", 1e-9)
     assert made().state == "done"
 
 

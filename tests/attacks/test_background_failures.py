@@ -91,7 +91,7 @@ def test_each_periodic_task_goes_on_in_the_other_projects(
         Exclusion.objects.create(project=project, annotator=cast.bob, reason="Clicks.", by=cast.carol, made_at=NOW)
     Project.objects.update(retrain_after_labels=1)
     broken: dict[str, tuple[Any, str, Callable[[], object]]] = {
-        "expire": (assignment.leases, "_expire_in", lambda: assignment.expire_all(now=later)),
+        "expire": (assignment.leases, "_expire_some", lambda: assignment.expire_all(now=later)),
         "agreement": (totals, "_count_batch", lambda: totals.refresh_all(now=NOW)),
         "recount": (assignment.counters, "recount", lambda: assignment.recount_all_wanted(now=NOW)),
         "due runs": (runs, "due", machine_tasks.start_due_runs),

@@ -145,7 +145,9 @@ def work_of_workers(carol: APIClient, project: Project, cast: Cast) -> None:
     import_rows(project, json_lines(*(label_row(f"Question {n}?", f"Answer {n}.") for n in range(3))), now=NOW)
     for address in ("snapshots", "training-runs", "releases", "export-jobs"):
         twice(lambda address=address: carol.post(f"{API}/{address}/", {}, format="json"))  # type: ignore[misc]
-    twice(lambda: carol.post(f"{API}/invitations/", {"request_id": str(UUID(int=1))}))
+    body = {"request_id": str(UUID(int=1))}
+    for address in ("releases", "export-jobs", "invitations"):
+        twice(lambda address=address: carol.post(f"{API}/{address}/", body, format="json"))  # type: ignore[misc]
 
 
 def counts(carol: APIClient, project: Project, cast: Cast) -> None:

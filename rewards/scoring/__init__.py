@@ -1,7 +1,7 @@
 """Scores every response with the champion, in short chunks, and answers small requests at once.
 
-`pass_lanes` hands the chunks out, `chunks` scores one, `jobs` answers small requests, `model_cache` keeps models in
-memory.
+`pass_lanes` hands the chunks out, `chunks` scores one, `scoring_jobs` answers small requests, `model_cache` keeps
+models in memory.
 """
 
 from dataclasses import dataclass

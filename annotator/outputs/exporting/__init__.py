@@ -1,1 +1,1 @@
-"""Stage 10 exports labels and annotations. `rows` streams every layout; `spreadsheets` makes CSV safe to open."""
+"""Stage 10 exports labels and annotations. `export_rows` streams every layout."""

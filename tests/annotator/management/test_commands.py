@@ -48,7 +48,7 @@ def test_import_tasks_takes_the_files_of_rows_in_a_folder(project: Project, tmp_
     out, _ = run("import_tasks", "talk", str(tmp_path))
     assert out.splitlines()[-1] == "2 tasks created, 0 existing, 0 rows rejected"
     with pytest.raises(CommandError, match="holds no file of rows"):
-        call_command("import_tasks", "talk", str(Path(__file__).parent / "api"))
+        call_command("import_tasks", "talk", str(Path(__file__).parent))
 
 
 @pytest.mark.parametrize(("reported", "more"), [(0, "... and 3 more\n"), (2, "... and 1 more\n"), (3, "")])

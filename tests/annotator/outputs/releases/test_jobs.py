@@ -126,7 +126,7 @@ def test_it_is_written_into_the_audit(waiting: Release) -> None:
 KILLED = """
 import time, django
 django.setup()
-from annotator.infrastructure.background import jobs as engine
+from annotator.infrastructure import jobs as engine
 count = engine.Pulse.count
 def count_and_hang(of_release):
     count(of_release)
@@ -134,7 +134,7 @@ def count_and_hang(of_release):
         print("writing", flush=True)
         time.sleep(600)
 engine.Pulse.count = count_and_hang
-from annotator.outputs.releases import jobs
+from annotator.outputs.releases import release_jobs as jobs
 jobs.run_waiting()
 """
 

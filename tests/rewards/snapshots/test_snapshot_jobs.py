@@ -141,7 +141,8 @@ def test_a_snapshot_stops_before_the_database_has_no_room(
 HANGS = """
 import time, django
 django.setup()
-from rewards.snapshots import building, jobs
+from rewards.snapshots import building
+from rewards.snapshots import snapshot_jobs as jobs
 building.Files.finish = lambda written: time.sleep(600)
 jobs.build_waiting()
 """

@@ -16,7 +16,7 @@ from annotator.managing import deletion
 from annotator.models import Import, Project
 from annotator.outputs.exporting import export_jobs
 from annotator.outputs.releases import release_jobs
-from annotator.reading.search import word_index as words
+from annotator.reading.search import word_index
 from annotator.stages import assignment
 from annotator.stages.annotation import drafts
 from annotator.stages.importing import jobs as import_jobs
@@ -153,7 +153,7 @@ def count_figures(project_id: int) -> None:
 @shared_task
 def take_words() -> int:
     """Takes the words of new and changed tasks, by which they are found."""
-    return words.take_words()
+    return word_index.take_words()
 
 
 @shared_task

@@ -26,14 +26,14 @@ def build() -> None:
     from django.db import connection
 
     from rewards.models import SnapshotJob
-    from rewards.snapshots import snapshot_jobs as jobs
+    from rewards.snapshots import snapshot_jobs
 
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         (backend,) = cursor.fetchone()
     before, start, busy = status(os.getpid(), "VmHWM"), time.perf_counter(), time.process_time()
     served = worked_seconds(beside=[backend])
-    assert jobs.build_waiting() == 1
+    assert snapshot_jobs.build_waiting() == 1
     times = (time.perf_counter() - start, time.process_time() - busy, worked_seconds(beside=[backend]) - served)
     job = SnapshotJob.objects.latest("pk")
     assert job.snapshot, job.error

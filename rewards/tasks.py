@@ -19,7 +19,7 @@ from rewards.policies import alignment
 from rewards.registry import erasure
 from rewards.runs import repeated_runs, runs, training
 from rewards.scoring import chunks, former_scores, pass_lanes, unlikely_ratings
-from rewards.snapshots import snapshot_jobs as jobs
+from rewards.snapshots import snapshot_jobs
 from rewards.trainer import owned_runs
 
 
@@ -116,7 +116,7 @@ def ask_again_for_review() -> int:
 def build_snapshots() -> int:
     """Builds the snapshots that somebody asked for, those of lost workers and lost messages included."""
     with failures.as_whole("build_snapshots"):
-        return jobs.build_waiting()
+        return snapshot_jobs.build_waiting()
 
 
 @shared_task

@@ -21,7 +21,7 @@ from annotator.api.scopes import ForReaders
 from annotator.api.transfer import WhateverIsAccepted
 from annotator.infrastructure.db.clock import database_now
 from annotator.models import ExportJob
-from annotator.outputs.exporting import export_jobs as jobs
+from annotator.outputs.exporting import export_jobs
 from annotator.outputs.exporting.export_jobs import downloaded
 from annotator.outputs.exporting.file_formats import FORMATS
 from annotator.outputs.exporting.filters import PARAMETERS, fields_from, filters_from
@@ -73,7 +73,9 @@ class WantedSerializer(serializers.Serializer[Any]):
 
 def _own_jobs(request: Request, slug: str) -> QuerySet[ExportJob]:
     user = access.user_of(request)
-    return jobs.jobs_of(access.reviewed_project(user, slug), user).select_related("project__rubric", "requested_by")
+    return export_jobs.jobs_of(access.reviewed_project(user, slug), user).select_related(
+        "project__rubric", "requested_by"
+    )
 
 
 class ExportJobs(ForReaders, generics.ListAPIView[ExportJob]):
@@ -101,7 +103,7 @@ class ExportJobs(ForReaders, generics.ListAPIView[ExportJob]):
         wanted = validated(WantedSerializer(data=request.data))
         texts = {name: wanted[name] for name in PARAMETERS if name in wanted}
         make = partial(
-            jobs.request,
+            export_jobs.request,
             project,
             **{name: wanted[name] for name in ("layout", "format", "gzip", "request_id")},
             filters=filters_from(texts),
@@ -109,7 +111,7 @@ class ExportJobs(ForReaders, generics.ListAPIView[ExportJob]):
             by=user,
             now=database_now(),
         )
-        job = earlier_or_new(jobs.jobs_of(project, user), wanted["request_id"], make)
+        job = earlier_or_new(export_jobs.jobs_of(project, user), wanted["request_id"], make)
         location = {"Location": reverse("api:export-job", args=[slug, job.pk])}
         return Response(ExportJobSerializer(job).data, status=status.HTTP_202_ACCEPTED, headers=location)
 
@@ -123,7 +125,7 @@ class OneExportJob(ForReaders, APIView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, slug: str, job_id: int) -> Response:
-        jobs.delete(get_object_or_404(_own_jobs(request, slug), pk=job_id))
+        export_jobs.delete(get_object_or_404(_own_jobs(request, slug), pk=job_id))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

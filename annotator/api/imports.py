@@ -33,8 +33,7 @@ from annotator.infrastructure.web import lane_shares, query_parameters
 from annotator.infrastructure.web.query_parameters import flag
 from annotator.models import Import, ImportJob, ImportJobError, ImportMapping, Project
 from annotator.reading import access
-from annotator.stages.importing import hub_files as hub
-from annotator.stages.importing import jobs, kept_mappings, samples, take_back, withdrawal_preview
+from annotator.stages.importing import hub_files, jobs, kept_mappings, samples, take_back, withdrawal_preview
 from annotator.stages.importing.kept_mappings import mapping_named
 from annotator.stages.importing.mappings import fitting_only, guessed, read_mapping
 from annotator.stages.importing.results import Notes
@@ -244,7 +243,7 @@ class ImportJobs(generics.ListAPIView[ImportJob]):
         sent: dict[str, Any] = {"by": user, "now": database_now()}
         keep_only = "start" in query and not query_parameters.flag(query, "start")
         how: dict[str, Any] = {"dry_run": query_parameters.flag(query, "dry_run"), "mapping": mapping}
-        if name := query_parameters.text(query, "hub", longest=hub.LONGEST):
+        if name := query_parameters.text(query, "hub", longest=hub_files.LONGEST):
             job = jobs.request_from_hub(project, name, fetch_only=keep_only, **how, **sent)
         elif keep_only:
             job = jobs.upload(project, reader(request), file_name=sent_name(request), **sent)

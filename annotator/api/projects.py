@@ -26,8 +26,7 @@ from annotator.api.rubrics import text_of
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.db.storable_text import shown_name
 from annotator.infrastructure.web.query_parameters import flag
-from annotator.managing import archive, deletion, project_settings
-from annotator.managing import setting_table as settings
+from annotator.managing import archive, deletion, project_settings, setting_table
 from annotator.managing.preset_rubrics import RubricText
 from annotator.managing.settings_check import never_met
 from annotator.models import Project, Role, Rubric, User
@@ -70,7 +69,7 @@ class AnnotatorsProjectSerializer(ModelSerializer[Project]):
 
     class Meta:
         model = Project
-        fields = [*settings.seen_by(Role.ANNOTATOR), *ABOUT]
+        fields = [*setting_table.seen_by(Role.ANNOTATOR), *ABOUT]
 
 
 class ReviewersProjectSerializer(AnnotatorsProjectSerializer):
@@ -82,7 +81,7 @@ class ReviewersProjectSerializer(AnnotatorsProjectSerializer):
     progress = ProgressSerializer(read_only=True)
 
     class Meta(AnnotatorsProjectSerializer.Meta):
-        fields = [*settings.seen_by(Role.REVIEWER), *ABOUT, "progress"]
+        fields = [*setting_table.seen_by(Role.REVIEWER), *ABOUT, "progress"]
 
 
 @extend_schema_field({"oneOf": [{"type": "string"}, {"$ref": "#/components/schemas/RubricText"}]})
@@ -131,7 +130,14 @@ class ProjectSerializer(KnownFields, ModelSerializer[Project]):
 
     class Meta:
         model = Project
-        fields = [*settings.seen_by(Role.MANAGER), settings.TRAINER, "guidelines", *ABOUT, "progress", "warnings"]
+        fields = [
+            *setting_table.seen_by(Role.MANAGER),
+            setting_table.TRAINER,
+            "guidelines",
+            *ABOUT,
+            "progress",
+            "warnings",
+        ]
         read_only_fields = ["created_at", "archived_at"]
 
     def get_warnings(self, project: Project) -> list[str]:

@@ -20,7 +20,7 @@ from annotator.api.transfer import WhateverIsAccepted
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.web.tar_archives import TAR
 from annotator.models import Release
-from annotator.outputs.releases import release_jobs as jobs
+from annotator.outputs.releases import release_jobs
 from annotator.outputs.releases.particulars import LICENSES, LONGEST_TEXT, LONGEST_TITLE, UNKNOWN, Particulars
 from annotator.outputs.releases.release_jobs import sent_archive, sent_file
 from annotator.reading import access
@@ -89,7 +89,7 @@ class ParticularsSerializer(serializers.Serializer[Any]):
 
 
 def _releases(request: Request, slug: str) -> QuerySet[Release]:
-    return jobs.releases_of(access.managed_project(access.user_of(request), slug))
+    return release_jobs.releases_of(access.managed_project(access.user_of(request), slug))
 
 
 class Releases(generics.ListAPIView[Release]):
@@ -110,9 +110,9 @@ class Releases(generics.ListAPIView[Release]):
         request_id = data.pop("request_id")
         particulars = Particulars(**data)
         release = earlier_or_new(
-            jobs.releases_of(project),
+            release_jobs.releases_of(project),
             request_id,
-            lambda: jobs.request(project, particulars, by=user, now=database_now(), request_id=request_id),
+            lambda: release_jobs.request(project, particulars, by=user, now=database_now(), request_id=request_id),
         )
         location = {"Location": reverse("api:release", args=[slug, release.number])}
         return Response(ReleaseSerializer(release).data, status=status.HTTP_202_ACCEPTED, headers=location)
@@ -127,7 +127,7 @@ class OneRelease(APIView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, slug: str, number: int) -> Response:
-        jobs.delete(get_object_or_404(_releases(request, slug), number=number))
+        release_jobs.delete(get_object_or_404(_releases(request, slug), number=number))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

@@ -25,8 +25,7 @@ from rewards.access import managed_policy, managed_policy_run
 from rewards.api.model_downloads import ModelFileSerializer
 from rewards.api.serializers import LearntSerializer, RunSerializer
 from rewards.models import WORKING_STATES, Policy, RunState, TrainingRun
-from rewards.policies import downloads, policy_runs
-from rewards.policies import policy_registry as registry
+from rewards.policies import downloads, policy_registry, policy_runs
 from rewards.reasons import in_english
 from rewards.runs import runs
 from rewards.runs.policy_settings import SETTINGS
@@ -101,7 +100,7 @@ class PolicySerializer(LearntSerializer[Policy]):
         return in_english(policy.reason)
 
     def get_lineage(self, policy: Policy) -> dict[str, Any]:
-        return registry.lineage(policy)
+        return policy_registry.lineage(policy)
 
 
 class OfferRequestSerializer(KnownFields):
@@ -219,7 +218,7 @@ class Offer(APIView):
     def post(self, request: Request, pk: int) -> Response:
         policy = managed_policy(access.user_of(request), pk)
         data = validated(OfferRequestSerializer(data=request.data))
-        offered = registry.offer(policy, confirmed=data["confirm"], now=database_now())
+        offered = policy_registry.offer(policy, confirmed=data["confirm"], now=database_now())
         return Response(PolicySerializer(offered).data)
 
 

@@ -16,7 +16,7 @@ from rewards.access import managed_snapshot, reviewed_snapshot_job
 from rewards.api.serializers import SnapshotJobSerializer, SnapshotSerializer
 from rewards.models import Snapshot
 from rewards.registry import erasure
-from rewards.snapshots import snapshot_jobs as jobs
+from rewards.snapshots import snapshot_jobs
 
 
 class Snapshots(generics.ListCreateAPIView[Snapshot]):
@@ -34,7 +34,7 @@ class Snapshots(generics.ListCreateAPIView[Snapshot]):
     @extend_schema(request=None, responses={202: SnapshotJobSerializer})
     def post(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         project = access.managed_project(access.user_of(request), self.kwargs["slug"])
-        job = jobs.request(project, by=access.user_of(request))
+        job = snapshot_jobs.request(project, by=access.user_of(request))
         location = {"Location": reverse("api:snapshot-job", args=[job.pk])}
         return Response(SnapshotJobSerializer(job).data, status=status.HTTP_202_ACCEPTED, headers=location)
 

@@ -38,8 +38,7 @@ from rewards.learning.aligning.align_config import (
 from rewards.models import ACTIVE_STATES, Policy, Snapshot, TrainingRun
 from rewards.pages.run_form import setting_field
 from rewards.pages.run_lists import outcome_of, page_of, state_of
-from rewards.policies import downloads, policy_report, policy_runs
-from rewards.policies import policy_registry as registry
+from rewards.policies import downloads, policy_registry, policy_report, policy_runs
 from rewards.runs import new_labels, runs
 from rewards.runs.policy_settings import SETTINGS, bases
 from rewards.runs.run_settings import UnusableConfig
@@ -240,7 +239,7 @@ def offer_policy(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Offers a policy by hand, which needs the tick in `confirm`."""
     row = _policy(access.managed_project(user_of(request), slug), pk)
     with show_refusal(request):
-        registry.offer(row, confirmed="confirm" in request.POST, now=database_now())
+        policy_registry.offer(row, confirmed="confirm" in request.POST, now=database_now())
         messages.success(request, _("Policy %(version)s is offered now.") % {"version": row.version})
     return redirect("policy", slug, row.pk)
 
@@ -249,7 +248,7 @@ def offer_policy(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 def verify_policy(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Hashes the policy's files again and shows which ones have changed."""
     row = _policy(access.managed_project(user_of(request), slug), pk)
-    problems = registry.verify(row)
+    problems = policy_registry.verify(row)
     for problem in problems:
         messages.error(request, problem)
     if not problems:

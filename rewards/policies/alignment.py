@@ -19,8 +19,7 @@ from rewards.learning.aligning.align_config import BY_SEGMENT
 from rewards.learning.aligning.win_rates import win_rates
 from rewards.learning.data import read_tasks
 from rewards.models import Policy, RewardModel, RunState, Snapshot, TrainingRun
-from rewards.policies import policy_registry as registry
-from rewards.policies import policy_runs, rows
+from rewards.policies import policy_registry, policy_runs, rows
 from rewards.policies.policy_registry import FEWEST_PROMPTS, Decision
 from rewards.policies.rows import write_rows
 from rewards.runs import policy_settings, run_settings
@@ -116,12 +115,12 @@ def _prepared(run: TrainingRun, snapshot: Snapshot) -> rows.Counts:
 def _judged(run: TrainingRun, snapshot: Snapshot, champion: RewardModel | None) -> tuple[dict[str, Any], Decision]:
     """Returns the policy's figures and what follows from them; no figures where nobody can judge it."""
     if champion is None:
-        return {}, registry.unjudged()
+        return {}, policy_registry.unjudged()
     try:
         figures = judgement(run, snapshot, champion)
     except TooFewPrompts as few:
-        return {}, registry.unjudged(prompts=few.args[0])
-    return figures, registry.decide(figures)
+        return {}, policy_registry.unjudged(prompts=few.args[0])
+    return figures, policy_registry.decide(figures)
 
 
 @outlasting_outages
@@ -133,7 +132,7 @@ def _register(run: TrainingRun, judge: RewardModel | None, judgement: dict[str, 
     Project.objects.select_for_update().get(pk=run.project_id)
     owned_runs.write(run, state=RunState.DONE, finished_at=now)
     announcements.run_ended(run, RunState.DONE)
-    return registry.register(run, judge=judge, judgement=judgement, decision=decision, now=now)
+    return policy_registry.register(run, judge=judge, judgement=judgement, decision=decision, now=now)
 
 
 # The judgement ---------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy
 
 from annotator.infrastructure.web.numbers import number, percent
 from rewards.models import Policy, TrainingRun
-from rewards.policies import policy_registry as registry
+from rewards.policies import policy_registry
 
 STATES: Mapping[str, Any] = {
     Policy.State.CANDIDATE: gettext_lazy("not judged"),
@@ -95,7 +95,7 @@ def measured(run: TrainingRun) -> list[Figure]:
 
 def origin(policy: Policy) -> list[tuple[str, Any]]:
     """Returns the names and values of a policy's origin."""
-    lineage, judge = registry.lineage(policy), policy.judge
+    lineage, judge = policy_registry.lineage(policy), policy.judge
     judged = _("version %(version)s") % {"version": judge.version} if judge else _("nobody")
     return [
         (_("Base policy"), lineage["base"]),

@@ -24,8 +24,7 @@ from rewards.reasons import in_words
 from rewards.runs import repeated_runs, runs
 from rewards.runs.run_settings import check_config, settled
 from rewards.scoring import unlikely_ratings
-from rewards.snapshots import building
-from rewards.snapshots import snapshot_jobs as jobs
+from rewards.snapshots import building, snapshot_jobs
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW, imported, make_member, make_project, make_task, make_user
 from tests.conftest import As, Cast
@@ -120,7 +119,7 @@ def test_two_requests_for_a_snapshot_at_once_are_one(as_user: As, workers: None)
     answers = at_once(lambda: as_user(boss).post(address))
     job = SnapshotJob.objects.get()
     assert [(answer.status_code, answer.json()["id"]) for answer in answers] == [(202, job.pk)] * 2
-    assert sorted(at_once(jobs.build_waiting)) == [0, 1]
+    assert sorted(at_once(snapshot_jobs.build_waiting)) == [0, 1]
     job.refresh_from_db()
     assert job.snapshot == Snapshot.objects.get(project=project)
 

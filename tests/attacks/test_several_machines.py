@@ -25,7 +25,7 @@ from annotator.infrastructure.background.fitness import UnfitReason
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.storage import artifacts
 from annotator.models import ExportJob, Project, User
-from annotator.outputs.exporting import export_jobs as jobs
+from annotator.outputs.exporting import export_jobs
 from annotator.outputs.exporting.filters import EVERYTHING
 from tests.celery_workers import environment, wait_for
 from tests.conftest import Cast
@@ -110,7 +110,7 @@ def hosts(tmp_path: Path, settings: LazySettings) -> Iterator[tuple[Host, Host]]
 
 def asked(project: Project, by: User, number: int) -> list[ExportJob]:
     wanted: dict[str, Any] = {"layout": "annotations", "format": "jsonl", "filters": EVERYTHING, "by": by}
-    return [jobs.request(project, now=database_now(), **wanted) for _ in range(number)]
+    return [export_jobs.request(project, now=database_now(), **wanted) for _ in range(number)]
 
 
 def states(asked_for: list[ExportJob]) -> set[str]:

@@ -15,11 +15,11 @@ from sklearn.metrics import cohen_kappa_score
 
 from annotator.analysis.agreement.reports import report
 from annotator.models import Attribute, Project, Rating, Release
-from annotator.outputs.exporting import file_formats as formats
+from annotator.outputs.exporting import file_formats
 from annotator.outputs.exporting.export_rows import export
 from annotator.outputs.exporting.filters import Filters
 from annotator.outputs.exporting.layouts import LAYOUTS
-from annotator.outputs.releases import release_jobs as jobs
+from annotator.outputs.releases import release_jobs
 from annotator.outputs.releases.particulars import Particulars
 from annotator.stages.importing import import_rows
 from tests.annotator.outputs.releases.conftest import parquet_from_here
@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 @pytest.mark.parametrize("world", [world for world in WORLDS if world.state not in LEARNT], ids=str)
 def test_the_files_and_the_agreement_of_a_world_stand(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formats, "_parquet", parquet_from_here)
+    monkeypatch.setattr(file_formats, "_parquet", parquet_from_here)
     made = make(world)
     back = _round_trip_faults(made) if world.state == "complete" else ()
     assert [*_export_faults(made), *_release_faults(made), *_agreement_faults(made.project), *back] == []
@@ -92,8 +92,8 @@ def _told(layout: str, file: bytes) -> list[str]:
 
 
 def _release_faults(made: Made) -> Iterator[str]:
-    release = jobs.request(made.project, Particulars(), by=made.manager, now=NOW)
-    jobs.run_waiting()
+    release = release_jobs.request(made.project, Particulars(), by=made.manager, now=NOW)
+    release_jobs.run_waiting()
     release.refresh_from_db()
     is_empty = not made.project.tasks.filter(done__gt=0).exists() and made.world.data != "imported_labels"
     if release.state != Release.State.DONE and not (is_empty and "There are no labels" in release.error):

@@ -123,7 +123,10 @@ def database_away_answer(request: HttpRequest, error: BaseException | None) -> H
 
 
 class StorableRequestMiddleware:
-    """Comes after the middleware that checks CSRF tokens, which has read the form already."""
+    """Refuses with 400 what PostgreSQL cannot store: NUL in a path, a query, a form field, a cookie or a header.
+
+    It comes after the middleware that checks CSRF tokens, which has read the form already.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

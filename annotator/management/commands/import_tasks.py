@@ -11,8 +11,7 @@ from django.core.management.base import CommandError
 from annotator.infrastructure.db.clock import database_now
 from annotator.management.projects import ProjectCommand, named_project
 from annotator.models import Project
-from annotator.stages.importing import ImportResult, import_rows
-from annotator.stages.importing import hub_files as hub
+from annotator.stages.importing import ImportResult, hub_files, import_rows
 from annotator.stages.importing.batches import few_garbage_collections
 from annotator.stages.importing.mappings import ColumnMapping, fitting_only, mapping_of_text
 from annotator.stages.importing.sources import ENDINGS
@@ -103,10 +102,10 @@ def _files(given: str, fetched: Path) -> list[str]:
     What is named as hub:OWNER/NAME is written to a folder in `fetched` first.
     """
     folder = Path(given)
-    if given.startswith(hub.PREFIX):
+    if given.startswith(hub_files.PREFIX):
         folder = fetched / str(len(list(fetched.iterdir())))
         folder.mkdir()
-        hub.fetch(given, folder)
+        hub_files.fetch(given, folder)
     elif given == "-" or not folder.is_dir():
         return [given]
     files = [file for file in sorted(folder.rglob("*")) if _has_rows(file.relative_to(folder)) and file.is_file()]

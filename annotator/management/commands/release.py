@@ -11,8 +11,7 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.storage.hub import require_ready
 from annotator.management.projects import ProjectCommand, named_project
 from annotator.models import Project, Release
-from annotator.outputs.releases import hub_pushes as hub
-from annotator.outputs.releases import release_jobs as jobs
+from annotator.outputs.releases import hub_pushes, release_jobs
 from annotator.outputs.releases.particulars import LICENSES, UNKNOWN, Particulars
 
 TEXTS = {
@@ -50,13 +49,13 @@ class Command(ProjectCommand):
                 require_ready()
             target = _empty_folder(options["to"])
             release = _release(project, options)
-            folder = jobs.folder_of(release, None)
+            folder = release_jobs.folder_of(release, None)
             self.stdout.write(f"release {release.number}: {folder}")
             if target:
                 shutil.copytree(folder, target, dirs_exist_ok=True)
                 self.stdout.write(f"copied to {target}")
             if options["push"]:
-                self.stdout.write(hub.push(release, options["push"], public=options["public"]))
+                self.stdout.write(hub_pushes.push(release, options["push"], public=options["public"]))
         except OSError as error:
             raise CommandError(f"{error.filename or options['to']} cannot be written: {error.strerror}.") from error
 
@@ -73,14 +72,14 @@ def _empty_folder(name: str | None) -> Path | None:
 
 def _release(project: Project, options: dict[str, Any]) -> Release:
     if options["number"] is not None:
-        release = jobs.releases_of(project).filter(number=options["number"]).first()
+        release = release_jobs.releases_of(project).filter(number=options["number"]).first()
         if release is None:
             raise CommandError(f"{project.slug} has no release {options['number']}.")
         return release
     texts = {name.replace("-", "_"): options[name.replace("-", "_")] for name in ("license", *TEXTS)}
     others = {name: options[name] for name in ("leave_out_failing", "rubric_version")}
     particulars = Particulars(**texts, **others)
-    release = jobs.wait_for(jobs.add(project, particulars, by=None, now=database_now()))
+    release = release_jobs.wait_for(release_jobs.add(project, particulars, by=None, now=database_now()))
     if release.error:
         raise CommandError(release.error)
     return release

@@ -11,7 +11,7 @@ from annotator.pages.rating.rating_texts import preference_text
 from annotator.pages.review.bulk_changes_form import BulkChangeForm
 from annotator.reading import access
 from annotator.reading.access import user_of
-from annotator.reading.search import word_index as words
+from annotator.reading.search import word_index
 from annotator.reading.search.criteria import NothingToFind, matching, searching
 from annotator.reading.search.listing import MOST_COUNTED, Page, excerpt, page
 
@@ -60,7 +60,7 @@ def data(request: HttpRequest, slug: str) -> HttpResponse:
         "filters": filters.urlencode(),
         "filtered": any(name in form.fields for name in filters if name != "order"),
         "first": "after" not in request.GET,
-        "unread": words.waiting(),
+        "unread": word_index.waiting(),
         # The attribute whose labels the list shows.
         "attribute": next((one.name for one in project.attributes_for() if one.key == project.spread_attribute), ""),
         "changing": BulkChangeForm() if manages else None,

@@ -14,7 +14,7 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.web.acting import show_refusal
 from annotator.models import Project, Release
-from annotator.outputs.releases import release_jobs as jobs
+from annotator.outputs.releases import release_jobs
 from annotator.outputs.releases.particulars import LICENSES, LONGEST_TEXT, LONGEST_TITLE, OTHER, UNKNOWN, Particulars
 from annotator.outputs.releases.release_jobs import sent_archive, sent_file
 from annotator.reading import access
@@ -103,7 +103,7 @@ def releases(request: HttpRequest, slug: str) -> HttpResponse:
     form = ReleaseForm(project, request.POST if request.method == "POST" else None)
     if form.is_valid():
         try:
-            release = jobs.request(project, form.particulars(), by=user, now=database_now())
+            release = release_jobs.request(project, form.particulars(), by=user, now=database_now())
         except Refusal as refusal:
             form.show(refusal)
         else:
@@ -121,7 +121,7 @@ def release_list(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _listed(project: Project) -> dict[str, Any]:
-    rows = list(jobs.releases_of(project))
+    rows = list(release_jobs.releases_of(project))
     return {"releases": rows, "under_way": any(release.is_under_way() for release in rows)}
 
 
@@ -146,11 +146,11 @@ def release_archive(request: HttpRequest, slug: str, number: int) -> HttpRespons
 @require_POST
 def delete_release(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     """Cancels a release, or deletes it with its files."""
-    jobs.delete(_managed_release(request, slug, number))
+    release_jobs.delete(_managed_release(request, slug, number))
     messages.success(request, _("Release %(number)d was deleted.") % {"number": number})
     return redirect("releases", slug)
 
 
 def _managed_release(request: HttpRequest, slug: str, number: int) -> Release:
     project = access.managed_project(user_of(request), slug)
-    return get_object_or_404(jobs.releases_of(project), number=number)
+    return get_object_or_404(release_jobs.releases_of(project), number=number)

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from annotator.models import Annotation, AuditEntry, Project, Report, Role, Skip, Task, User
-from annotator.outputs.exporting import export_previews as previews
+from annotator.outputs.exporting import export_previews
 from annotator.outputs.exporting.file_formats import FORMATS
 from annotator.outputs.exporting.filters import Filters
 from annotator.outputs.exporting.layouts import LAYOUTS
@@ -466,10 +466,10 @@ def test_the_preview_says_what_the_download_holds(pages: Client, layout: str, fo
 
 @pytest.mark.usefixtures("labelled")
 def test_a_large_export_is_estimated(pages: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(previews, "MEASURED", 10)
+    monkeypatch.setattr(export_previews, "MEASURED", 10)
     assert "14 rows" in text(pages, EXPORT, layout="helpsteer2")
-    monkeypatch.setattr(previews, "COUNTED_TASKS", 6)
-    monkeypatch.setattr(previews, "PLACES", 3)
+    monkeypatch.setattr(export_previews, "COUNTED_TASKS", 6)
+    monkeypatch.setattr(export_previews, "PLACES", 3)
     shown = text(pages, EXPORT, layout="helpsteer2")
     assert "About 14 rows" in shown
     assert "estimated from a part of the tasks" in shown
@@ -493,7 +493,7 @@ def test_only_what_is_new_is_exported(pages: Client) -> None:
 @pytest.mark.parametrize("large", [False, True])
 def test_a_part_is_exported(pages: Client, project: Project, large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if large:
-        monkeypatch.setattr(previews, "COUNTED_TASKS", 3)
+        monkeypatch.setattr(export_previews, "COUNTED_TASKS", 3)
     german = make_task(project, "german", lang="de")
     take_words()
     for user in make_user("x"), make_user("y"), make_user("z"):
@@ -507,8 +507,8 @@ def test_a_part_is_exported(pages: Client, project: Project, large: bool, monkey
 
 @pytest.mark.usefixtures("labelled")
 def test_a_large_part_is_estimated(pages: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(previews, "COUNTED_TASKS", 4)
-    monkeypatch.setattr(previews, "PLACES", 2)
+    monkeypatch.setattr(export_previews, "COUNTED_TASKS", 4)
+    monkeypatch.setattr(export_previews, "PLACES", 2)
     shown = text(pages, EXPORT, layout="helpsteer2", state="complete")
     assert "About 14 rows" in shown
     assert "The first 10 rows" in shown
@@ -520,9 +520,9 @@ def test_a_preview_reads_a_few_tasks_before_the_others(
 ) -> None:
     labelled = list(project.tasks.values_list("pk", flat=True))
     filters = Filters(among=[make_task(project, "unlabelled").pk, *labelled])
-    whole = list(previews._rows(project, "helpsteer2", filters, cast.carol))
-    monkeypatch.setattr(previews, "MEASURED", 1)
-    assert list(previews._rows(project, "helpsteer2", filters, cast.carol)) == whole
+    whole = list(export_previews._rows(project, "helpsteer2", filters, cast.carol))
+    monkeypatch.setattr(export_previews, "MEASURED", 1)
+    assert list(export_previews._rows(project, "helpsteer2", filters, cast.carol)) == whole
     assert len(whole) == 14
 
 

@@ -15,7 +15,7 @@ from annotator.models import Project, Response, Role
 from rewards.models import Evaluation, RewardModel, RunState, Score, ScoringJob, Snapshot, SnapshotJob, TrainingRun
 from rewards.reasons import coded
 from rewards.scoring import MOST_ITEMS
-from rewards.snapshots import snapshot_jobs as jobs
+from rewards.snapshots import snapshot_jobs
 from tests.builders import ATTRIBUTES, imported, label_row, make_member, make_project, make_task, make_user
 from tests.conftest import As, Cast
 
@@ -69,7 +69,7 @@ def asked(client: APIClient) -> Any:
     """The answer to a request for a snapshot, as it is once the worker has had its turn."""
     answer = client.post("/api/v1/projects/talk/snapshots/")
     assert (answer.status_code, answer.json()["state"]) == (202, "queued"), answer.json()
-    jobs.build_waiting()
+    snapshot_jobs.build_waiting()
     assert answer.headers["Location"] == f"/api/v1/snapshot-jobs/{answer.json()['id']}/"
     polled = client.get(answer.headers["Location"])
     assert polled.status_code == 200

@@ -23,8 +23,7 @@ from rewards.learning.aligning.align import align
 from rewards.learning.aligning.answering import answer
 from rewards.learning.train import train
 from rewards.models import Policy, RewardModel, RunState, Snapshot, TrainingRun
-from rewards.policies import alignment, policy_runs
-from rewards.policies import policy_registry as registry
+from rewards.policies import alignment, policy_registry, policy_runs
 from rewards.reasons import in_words
 from rewards.registry import erasure
 from rewards.runs import runs
@@ -101,7 +100,7 @@ def test_each_method_makes_a_policy_that_the_champion_judges(
     assert run.policy.judgement["prompts"] == 12
     assert run.policy.state in (Policy.State.OFFERED, Policy.State.REFUSED)
     assert run.metrics["rows"] == {"tasks": 8, "rows": 8, "left_out": {}}
-    assert registry.verify(run.policy) == []
+    assert policy_registry.verify(run.policy) == []
 
 
 def test_a_policy_that_has_learnt_nothing_draws_with_its_base(project: Project, stages: dict[str, Stage]) -> None:
@@ -232,7 +231,7 @@ def test_erasing_a_snapshot_erases_the_policies_that_learnt_from_it(project: Pro
     erasure.erase(snapshot, now=timezone.now())
     assert policy.is_erased()
     assert not policy.directory().exists()
-    assert registry.verify(policy) == [
+    assert policy_registry.verify(policy) == [
         "The files were erased, because the policy learnt from texts that had to be erased."
     ]
 

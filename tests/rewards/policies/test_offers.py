@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from annotator.models import AuditEntry, Project
 from rewards.models import Policy, Snapshot
-from rewards.policies import policy_registry as registry
+from rewards.policies import policy_registry
 from rewards.policies.alignment import figures
 from rewards.reasons import coded, in_words
 from tests.builders import NOW
@@ -33,22 +33,22 @@ def judgement(rate: float, low: float, **more: Any) -> Mapping[str, Any]:
     ],
 )
 def test_a_policy_is_offered_if_its_interval_lies_above_a_draw(rate: float, low: float, state: str, says: str) -> None:
-    decision = registry.decide(judgement(rate, low))
+    decision = policy_registry.decide(judgement(rate, low))
     assert decision.state == state
     assert says in in_words(decision.reason)
 
 
 def test_a_policy_that_answers_as_its_base_does_is_told_so() -> None:
-    decision = registry.decide(judgement(0.5, 0.5, ties=80))
+    decision = policy_registry.decide(judgement(0.5, 0.5, ties=80))
     assert (decision.state, decision.reason) == ("refused", coded("same_answers", prompts=80))
 
 
 def test_without_an_interval_nothing_is_offered() -> None:
-    assert registry.decide({**judgement(1.0, 1.0), "win_rate_interval": None}).state == "refused"
+    assert policy_registry.decide({**judgement(1.0, 1.0), "win_rate_interval": None}).state == "refused"
 
 
 def test_rewards_that_are_no_numbers_offer_nothing() -> None:
-    decision = registry.decide(judgement(1.0, 0.9, reward={"policy": float("nan"), "base": 1.0}))
+    decision = policy_registry.decide(judgement(1.0, 0.9, reward={"policy": float("nan"), "base": 1.0}))
     assert (decision.state, decision.reason) == ("refused", coded("rewards_not_numbers"))
 
 
@@ -67,13 +67,13 @@ def test_figures_are_those_computed_by_hand() -> None:
 def test_an_offer_by_hand_needs_a_yes_and_is_audited(project: Project) -> None:
     policy = make_policy(project)
     with refusal("confirmation_needed", match="no champion yet"):
-        registry.offer(policy, confirmed=False, now=NOW)
-    offered = registry.offer(policy, confirmed=True, now=NOW)
+        policy_registry.offer(policy, confirmed=False, now=NOW)
+    offered = policy_registry.offer(policy, confirmed=True, now=NOW)
     assert (offered.state, offered.offered_at) == (Policy.State.OFFERED, NOW)
     entry = AuditEntry.objects.get(action="policy.offered")
     assert entry.details == {"overruled": in_words(coded("no_champion"))}
     with refusal("offered_already"):
-        registry.offer(policy, confirmed=True, now=NOW)
+        policy_registry.offer(policy, confirmed=True, now=NOW)
 
 
 @pytest.mark.django_db
@@ -83,7 +83,7 @@ def test_an_erased_policy_is_not_offered(project: Project) -> None:
     policy.run.save(update_fields=["snapshot"])
     Snapshot.objects.update(erased_at=timezone.now())
     with refusal("files_erased"):
-        registry.offer(policy, confirmed=True, now=NOW)
+        policy_registry.offer(policy, confirmed=True, now=NOW)
 
 
 @pytest.mark.django_db

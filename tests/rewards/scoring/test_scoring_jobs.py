@@ -7,7 +7,7 @@ from django.db import OperationalError
 
 from rewards import scoring, tasks
 from rewards.models import RewardModel, ScoringJob
-from rewards.scoring import scoring_jobs as jobs
+from rewards.scoring import scoring_jobs
 from tests.conftest import Cast
 from tests.rewards.scored import FakeScorer, make_model
 
@@ -15,7 +15,7 @@ from tests.rewards.scored import FakeScorer, make_model
 @pytest.fixture
 def scorer(monkeypatch: pytest.MonkeyPatch) -> FakeScorer:
     fake = FakeScorer()
-    monkeypatch.setattr(jobs, "scorer_of", lambda _: fake)
+    monkeypatch.setattr(scoring_jobs, "scorer_of", lambda _: fake)
     return fake
 
 
@@ -49,7 +49,7 @@ def test_jobs_that_wait_go_through_the_model_together(model: RewardModel, cast: 
 def test_no_more_together_than_one_request_may_hold(
     model: RewardModel, cast: Cast, scorer: FakeScorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs, "MOST_ITEMS", 3)
+    monkeypatch.setattr(scoring_jobs, "MOST_ITEMS", 3)
     queued = [make_job(model, cast, "a", "b") for _ in range(2)]
     scoring.answer(queued[0].pk)
     assert len(scorer.read) == 2
@@ -71,7 +71,7 @@ def test_a_database_that_goes_away_is_nobody_s_fault(
     def gone(*_: object) -> None:
         raise OperationalError("the connection is closed")
 
-    monkeypatch.setattr(jobs, "_store", gone)
+    monkeypatch.setattr(scoring_jobs, "_store", gone)
     with pytest.raises(OperationalError):
         scoring.answer(first.pk)
     assert len(scorer.read) == 2

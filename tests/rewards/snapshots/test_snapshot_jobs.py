@@ -22,8 +22,7 @@ from annotator.models import Project, Role
 from rewards import snapshots, tasks
 from rewards.models import Snapshot, SnapshotJob, TrainingRun
 from rewards.runs import repeated_runs, runs
-from rewards.snapshots import building, lines
-from rewards.snapshots import snapshot_jobs as jobs
+from rewards.snapshots import building, lines, snapshot_jobs
 from rewards.trainer import owned_runs, run_steps
 from tests.builders import NOW, make_member, make_user
 from tests.celery_workers import environment, wait_for, worker
@@ -61,13 +60,13 @@ def test_beat_finds_a_job_whose_message_was_lost(job: SnapshotJob) -> None:
 
 def test_a_job_whose_worker_was_lost_is_taken_up_again(job: SnapshotJob) -> None:
     SnapshotJob.objects.update(state=SnapshotJob.State.BUILDING, attempt=2, tries=2, tasks=7)
-    assert jobs.build_waiting() == 1
+    assert snapshot_jobs.build_waiting() == 1
     assert (ended(job), job.attempt, job.tasks) == (("done", ""), 3, 12)
 
 
 def test_a_job_that_loses_every_worker_ends(job: SnapshotJob) -> None:
     SnapshotJob.objects.update(state=SnapshotJob.State.BUILDING, tries=ATTEMPTS)
-    assert jobs.build_waiting() == 0
+    assert snapshot_jobs.build_waiting() == 0
     assert ended(job) == ("failed", "worker_lost")
     assert "in each of 3 attempts" in job.error
 
@@ -82,12 +81,12 @@ def test_a_worker_that_is_stopped_leaves_the_job_to_the_next(job: SnapshotJob, m
     with monkeypatch.context() as patched:
         patched.setattr(building.Files, "add", lambda *_: stopping.set())
         try:
-            jobs.build_waiting()
+            snapshot_jobs.build_waiting()
         finally:
             stopping.clear()
     assert (ended(job), job.tries, unfinished()) == (("building", ""), 0, [])
     assert job.attempt == 1, "what an earlier worker knows is never valid again"
-    jobs.build_waiting()
+    snapshot_jobs.build_waiting()
     assert ended(job) == ("done", "")
 
 
@@ -99,7 +98,7 @@ def test_a_worker_that_lost_the_job_writes_nothing_to_it(job: SnapshotJob, monke
         taken.update(attempt=2, tries=2, tasks=3)
 
     monkeypatch.setattr(disk_space, "require_room", lose)
-    run_waiting(jobs._SNAPSHOTS, most=1)
+    run_waiting(snapshot_jobs._SNAPSHOTS, most=1)
     assert (ended(job), job.attempt, job.tries, job.tasks, job.snapshot) == (("building", ""), 2, 2, 3, None)
 
 
@@ -116,11 +115,11 @@ def test_a_disk_that_fills_up_meanwhile_is_named_and_keeps_no_litter(
 
     with monkeypatch.context() as filled:
         filled.setattr(building.Side, "add", full)
-        jobs.build_waiting()
+        snapshot_jobs.build_waiting()
     assert (ended(job), unfinished()) == (("failed", "disk_full"), [])
     assert job.error == "The disk is full. Try again when there is room."
     again = SnapshotJob.objects.create(project=job.project)
-    jobs.build_waiting()
+    snapshot_jobs.build_waiting()
     assert ended(again) == ("done", "")
 
 
@@ -131,7 +130,7 @@ def test_a_snapshot_stops_before_the_database_has_no_room(
     settings.DISK_RESERVE_MB, settings.DATABASE_DIR = 100, ""
     monkeypatch.setattr(lines, "TASKS_AT_ONCE", 5)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**9, 0, next(free)))
-    jobs.build_waiting()
+    snapshot_jobs.build_waiting()
     assert (ended(job), unfinished()) == (("failed", "disk_full"), [])
     assert "42 MB free, and 100 MB are needed" in job.error
 
@@ -141,10 +140,9 @@ def test_a_snapshot_stops_before_the_database_has_no_room(
 HANGS = """
 import time, django
 django.setup()
-from rewards.snapshots import building
-from rewards.snapshots import snapshot_jobs as jobs
+from rewards.snapshots import building, snapshot_jobs
 building.Files.finish = lambda written: time.sleep(600)
-jobs.build_waiting()
+snapshot_jobs.build_waiting()
 """
 
 
@@ -158,13 +156,13 @@ def test_after_a_kill_the_next_attempt_finishes_and_nothing_is_left(tmp_path: Pa
         wait_for(lambda: SnapshotJob.objects.get().tasks == 12, what="the written tasks")
         assert len(unfinished()) == 1
         # Nobody builds beside it, and nobody takes its folder.
-        assert (jobs.build_waiting(), snapshots.remove_unfinished(), ended(job)) == (0, [], ("building", ""))
+        assert (snapshot_jobs.build_waiting(), snapshots.remove_unfinished(), ended(job)) == (0, [], ("building", ""))
     finally:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
     wait_for(lambda: is_free(job.project), what="the release of the lock")
     assert len(unfinished()) == 1
-    assert jobs.build_waiting() == 1
+    assert snapshot_jobs.build_waiting() == 1
     assert (ended(job), job.attempt, unfinished()) == (("done", ""), 2, [])
     assert job.snapshot == snapshots.take(job.project, now=NOW)
 

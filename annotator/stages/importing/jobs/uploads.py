@@ -23,8 +23,7 @@ from annotator.infrastructure.spreadsheets import csv_lines
 from annotator.infrastructure.storage import artifacts, disk_space
 from annotator.models import Import, ImportJob, Project, User
 from annotator.reading.in_use import require_in_use
-from annotator.stages.importing import hub_files as hub
-from annotator.stages.importing import samples
+from annotator.stages.importing import hub_files, samples
 from annotator.stages.importing.batches import shown_name
 from annotator.stages.importing.expansion_limits import UnreadableFile
 from annotator.stages.importing.layouts.ratings import person_of
@@ -65,7 +64,7 @@ def sample_file_of(job: ImportJob) -> Path:
 
 def person_of_file(job: ImportJob) -> str:
     """Returns whose ratings the job's file holds, if its folder on the Hub says so."""
-    return person_of(hub.parsed(job.hub).path) if job.hub else ""
+    return person_of(hub_files.parsed(job.hub).path) if job.hub else ""
 
 
 def remove_files(job: ImportJob) -> None:
@@ -160,7 +159,7 @@ def request_from_hub(
         Refusal, BadHubName: Nothing is fetched.
         DiskNearlyFull, ForeignArtifacts, Refusal: Nothing can be fetched now.
     """
-    meant = hub.parsed(name)
+    meant = hub_files.parsed(name)
     require_in_use(project)
     artifacts.require_ours()
     disk_space.require_room()

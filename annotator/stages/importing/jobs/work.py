@@ -19,8 +19,7 @@ from annotator.infrastructure import jobs
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
 from annotator.models import Import, ImportJob, ImportJobError
-from annotator.stages.importing import hub_files as hub
-from annotator.stages.importing import samples
+from annotator.stages.importing import hub_files, samples
 from annotator.stages.importing.batches import few_garbage_collections, record, shown_name, write_batches
 from annotator.stages.importing.expansion_limits import FileTooLarge, Incoming
 from annotator.stages.importing.jobs.uploads import (
@@ -76,7 +75,7 @@ def _fetch(job: ImportJob, *, on_piece: Callable[[], None], now: datetime) -> No
         MissingColumn: The mapping names a column that the file does not have.
         UnreadableFile: The file cannot be read.
     """
-    first, *others = hub.files_of(hub.parsed(job.hub), token=False)
+    first, *others = hub_files.files_of(hub_files.parsed(job.hub), token=False)
     for file in (first, *others):
         if file.size > settings.IMPORT_MAX_BYTES:
             text = _(
@@ -100,7 +99,7 @@ def _fetch(job: ImportJob, *, on_piece: Callable[[], None], now: datetime) -> No
         on_piece()
         return piece(size)
 
-    with hub.opened(first) as piece:
+    with hub_files.opened(first) as piece:
         digest, size = keep(read, job)
     sample = samples.take(file_of(job))
     samples.keep(sample, sample_file_of(job))

@@ -12,7 +12,7 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from annotator.models import Annotation, Project, Role
-from annotator.outputs.exporting import export_previews as previews
+from annotator.outputs.exporting import export_previews
 from annotator.outputs.exporting.filters import Filters
 from annotator.outputs.exporting.layouts import LAYOUTS
 from tests.annotator.outputs.exporting.test_rows import exported, rows
@@ -150,8 +150,8 @@ def test_the_day_of_until_is_part_of_it_at_every_door(described: Project, cast: 
 def test_the_preview_of_a_large_project_needs_few_queries(
     preferred: Project, cast: Cast, layout: str, monkeypatch: pytest.MonkeyPatch, django_assert_max_num_queries: Any
 ) -> None:
-    monkeypatch.setattr(previews, "COUNTED_TASKS", 0)
-    monkeypatch.setattr(previews, "MEASURED", 1)
+    monkeypatch.setattr(export_previews, "COUNTED_TASKS", 0)
+    monkeypatch.setattr(export_previews, "MEASURED", 1)
     carol = Client()
     carol.force_login(cast.carol)
     with django_assert_max_num_queries(20):

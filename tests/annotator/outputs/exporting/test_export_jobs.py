@@ -18,7 +18,7 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.storage import disk_space
 from annotator.infrastructure.storage.disk_space import DiskNearlyFull
 from annotator.models import AuditEntry, ExportJob, Membership, Project, Role, Task, User
-from annotator.outputs.exporting import export_jobs as jobs
+from annotator.outputs.exporting import export_jobs
 from annotator.outputs.exporting.export_rows import ForManagersOnly, UnknownExport, export
 from annotator.outputs.exporting.filters import EVERYTHING, Filters
 from tests.builders import make_member, make_project, make_task, rate
@@ -45,7 +45,7 @@ def rated(project: Project, cast: Cast) -> Task:
 
 def wanted(project: Project, by: User, layout: str = "annotations", format: str = "jsonl", **more: Any) -> ExportJob:
     more.setdefault("filters", EVERYTHING)
-    return jobs.request(project, layout=layout, format=format, by=by, now=database_now(), **more)
+    return export_jobs.request(project, layout=layout, format=format, by=by, now=database_now(), **more)
 
 
 def again(job: ExportJob) -> ExportJob:
@@ -54,7 +54,7 @@ def again(job: ExportJob) -> ExportJob:
 
 def test_the_worker_writes_what_the_download_would_send(project: Project, cast: Cast, rated: Task) -> None:
     job = wanted(project, cast.carol, gzip=True)
-    assert (job.state, jobs.run_waiting()) == (State.WAITING, 1)
+    assert (job.state, export_jobs.run_waiting()) == (State.WAITING, 1)
     job = again(job)
     expected = b"".join(export(project, layout="annotations", format="jsonl", gzip=True, by=cast.carol))
     assert job.file().read_bytes() == expected
@@ -67,7 +67,7 @@ def test_the_worker_writes_what_the_download_would_send(project: Project, cast: 
 @pytest.mark.parametrize(("layout", "format"), [("helpsteer2", "zip"), ("wide", "csv"), ("dpo", "parquet")])
 def test_every_format_is_written(project: Project, cast: Cast, layout: str, format: str) -> None:
     job = wanted(project, cast.carol, layout, format)
-    jobs.run_waiting()
+    export_jobs.run_waiting()
     job = again(job)
     assert (job.state, job.error) == (State.DONE, "")
     assert job.file().stat().st_size == job.bytes_done > 0
@@ -77,10 +77,10 @@ def test_filters_and_fields_are_kept_with_the_row(project: Project, cast: Cast, 
     since = database_now() + timedelta(days=1)
     job = wanted(project, cast.carol, filters=Filters(since=since, state="open"), fields=["task"])
     assert job.filters == {"since": since.isoformat(), "state": "open"}
-    jobs.run_waiting()
+    export_jobs.run_waiting()
     assert (again(job).rows_done, again(job).bytes_done) == (0, 0)
     other = wanted(project, cast.carol, fields=["task", "annotator"])
-    jobs.run_waiting()
+    export_jobs.run_waiting()
     assert again(other).file().read_text().startswith('{"task":"t-1","annotator":')
 
 
@@ -94,19 +94,19 @@ def test_a_request_is_refused_as_a_download_is(project: Project, cast: Cast) -> 
 
 
 def test_a_person_has_so_many_files_and_no_more(project: Project, cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "MOST_WITH_FILE", 2)
+    monkeypatch.setattr(export_jobs, "MOST_WITH_FILE", 2)
     first = wanted(project, cast.carol)
     wanted(project, cast.carol)
     with refusal("too_many_files", match="You have 2 files"):
         wanted(project, cast.carol)
-    jobs.delete(first)
+    export_jobs.delete(first)
     wanted(project, cast.carol)
 
 
 def test_whoever_lost_the_role_gets_no_file(project: Project, cast: Cast, rated: Task) -> None:
     early, late = wanted(project, cast.carol), wanted(project, cast.carol)
     Membership.objects.filter(project=project, user=cast.carol).delete()
-    assert jobs.run_waiting() == 2
+    assert export_jobs.run_waiting() == 2
     assert {again(early).state, again(late).state} == {State.FAILED}
     assert "may no longer read" in again(early).error
 
@@ -116,7 +116,7 @@ def test_a_lost_worker_s_job_is_written_again(project: Project, cast: Cast, rate
     ExportJob.objects.filter(pk=job.pk).update(state=State.WORKING, attempt=1, tries=1, rows_done=3)
     job.directory().mkdir(parents=True)
     job.file().write_bytes(b"half")
-    assert jobs.run_waiting() == 1
+    assert export_jobs.run_waiting() == 1
     assert (again(job).state, again(job).rows_done, again(job).tries) == (State.DONE, 6, 2)
     assert job.file().read_bytes().count(b"\n") == 6
 
@@ -149,10 +149,10 @@ def test_a_worker_that_ends_puts_the_job_down(
     for module in (heartbeats, engine):
         monkeypatch.setattr(module, "stopping", stopping)
     at_the_first_row(monkeypatch, stopping.set)
-    jobs.run_waiting()
+    export_jobs.run_waiting()
     assert (again(job).state, again(job).tries) == (State.WAITING, 0)
     stopping.clear()
-    jobs.run_waiting()
+    export_jobs.run_waiting()
     assert (again(job).state, again(job).rows_done) == (State.DONE, 6)
 
 
@@ -165,7 +165,7 @@ def test_a_full_disk_ends_the_job_with_the_reason(
         raise DiskNearlyFull("The disk is nearly full.")
 
     monkeypatch.setattr(disk_space, "require_room", full)
-    jobs.run_waiting()
+    export_jobs.run_waiting()
     assert (again(job).state, again(job).error) == (State.FAILED, "The disk is nearly full.")
     assert not job.directory().exists()
 
@@ -174,8 +174,8 @@ def test_a_job_deleted_under_the_worker_leaves_nothing(
     project: Project, cast: Cast, rated: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = wanted(project, cast.carol)
-    at_the_first_row(monkeypatch, lambda: jobs.delete(job))
-    assert jobs.run_waiting() == 1
+    at_the_first_row(monkeypatch, lambda: export_jobs.delete(job))
+    assert export_jobs.run_waiting() == 1
     assert not ExportJob.objects.exists()
     assert not job.directory().exists()
 
@@ -189,7 +189,7 @@ def test_a_disk_that_fills_up_meanwhile_ends_the_job(
         raise DiskNearlyFull("The disk is nearly full.")
 
     at_the_first_row(monkeypatch, lambda: monkeypatch.setattr(disk_space, "require_room", fill))
-    jobs.run_waiting()
+    export_jobs.run_waiting()
     assert (again(job).state, again(job).error) == (State.FAILED, "The disk is nearly full.")
     assert not job.directory().exists()
 
@@ -201,8 +201,8 @@ def test_another_project_s_file_is_written_meanwhile(
     make_member(other, cast.carol, role=Role.MANAGER)
     jobs_of_both = [wanted(project, cast.carol), wanted(other, cast.carol)]
     ended: list[int] = []
-    at_the_first_row(monkeypatch, lambda: ended.append(jobs.run_waiting()))
-    assert (jobs.run_waiting(), ended) == (1, [1])
+    at_the_first_row(monkeypatch, lambda: ended.append(export_jobs.run_waiting()))
+    assert (export_jobs.run_waiting(), ended) == (1, [1])
     assert {again(job).state for job in jobs_of_both} == {State.DONE}
 
 
@@ -217,7 +217,7 @@ def test_the_row_says_how_far_the_file_is(
         seen.append(again(job))
 
     at_the_first_row(monkeypatch, look)
-    jobs.run_waiting()
+    export_jobs.run_waiting()
     (halfway,) = seen
     assert (halfway.state, halfway.rows_done, halfway.rows_expected) == (State.WORKING, 1, 6)
     assert halfway.percent() == 16
@@ -225,15 +225,15 @@ def test_the_row_says_how_far_the_file_is(
 
 def test_erased_texts_are_in_no_file(project: Project, cast: Cast, rated: Task) -> None:
     written, waiting = wanted(project, cast.carol), None
-    jobs.run_waiting()
+    export_jobs.run_waiting()
     waiting = wanted(project, cast.carol)
     ExportJob.objects.texts_have_gone(project.pk)
     assert again(written).state == State.WITHDRAWN
     with refusal("no_file", match="A text was erased"):
-        jobs.file_of(again(written))
-    jobs.sweep(now=database_now())
+        export_jobs.file_of(again(written))
+    export_jobs.sweep(now=database_now())
     assert not written.directory().exists()
-    jobs.run_waiting()
+    export_jobs.run_waiting()
     assert again(waiting).state == State.DONE
 
 
@@ -242,7 +242,7 @@ def test_a_text_that_goes_while_the_file_is_written_starts_it_again(
 ) -> None:
     job = wanted(project, cast.carol)
     at_the_first_row(monkeypatch, lambda: ExportJob.objects.texts_have_gone(project.pk))
-    assert jobs.run_waiting() == 2
+    assert export_jobs.run_waiting() == 2
     job = again(job)
     assert (job.state, job.rows_done) == (State.DONE, 6)
     assert job.sha256 == hashlib.sha256(job.file().read_bytes()).hexdigest()
@@ -250,14 +250,14 @@ def test_a_text_that_goes_while_the_file_is_written_starts_it_again(
 
 def test_old_files_go_and_rows_follow(project: Project, cast: Cast, rated: Task) -> None:
     job = wanted(project, cast.carol)
-    jobs.run_waiting()
+    export_jobs.run_waiting()
     now = database_now()
-    assert jobs.sweep(now=now) == 0
-    assert jobs.sweep(now=now + ExportJob.FILE_KEPT + timedelta(minutes=1)) == 1
+    assert export_jobs.sweep(now=now) == 0
+    assert export_jobs.sweep(now=now + ExportJob.FILE_KEPT + timedelta(minutes=1)) == 1
     assert (again(job).state, job.directory().exists()) == (State.EXPIRED, False)
     with refusal("no_file", match="7 days"):
-        jobs.file_of(again(job))
-    jobs.sweep(now=now + ExportJob.KEPT + timedelta(minutes=1))
+        export_jobs.file_of(again(job))
+    export_jobs.sweep(now=now + ExportJob.KEPT + timedelta(minutes=1))
     assert not ExportJob.objects.exists()
 
 
@@ -278,7 +278,7 @@ def fetched(client: APIClient | Client, address: str, **headers: str) -> tuple[A
 def file_over_rest(client: APIClient, **body: Any) -> tuple[str, bytes]:
     answer = client.post(ADDRESS, {"layout": "annotations", **body}, format="json")
     assert answer.status_code == 202, answer.content
-    jobs.run_waiting()
+    export_jobs.run_waiting()
     file = f"{answer['Location']}file/"
     return file, fetched(client, file)[1]
 
@@ -396,7 +396,7 @@ def test_a_file_on_the_page(project: Project, cast: Cast) -> None:
     assert sent.status_code == 302
     assert "layout=wide" in sent["Location"]
     assert "hx-trigger" in client.get(f"{page}files/").content.decode()
-    jobs.run_waiting()
+    export_jobs.run_waiting()
     job = ExportJob.objects.get()
     shown = client.get(page).content.decode()
     assert job.sha256 in shown

@@ -12,10 +12,9 @@ from django.db import connection
 from annotator.infrastructure.background import heartbeats
 from annotator.infrastructure.db.clock import database_now
 from annotator.models import Project, Release, Task
-from annotator.outputs.exporting import file_formats as formats
-from annotator.outputs.exporting import parquet_process
+from annotator.outputs.exporting import file_formats, parquet_process
 from annotator.outputs.exporting.columns import Row, Type
-from annotator.outputs.releases import release_jobs as jobs
+from annotator.outputs.releases import release_jobs
 from annotator.outputs.releases.particulars import Particulars
 from tests.annotator.outputs.exporting.test_preferences import preferred
 from tests.conftest import Cast
@@ -35,12 +34,12 @@ def no_writing_process(monkeypatch: pytest.MonkeyPatch) -> None:
     A release has up to six files. Those of test_checks.py are written by processes, as are
     those of exports and of a worker that is killed.
     """
-    monkeypatch.setattr(formats, "_parquet", parquet_from_here)
+    monkeypatch.setattr(file_formats, "_parquet", parquet_from_here)
 
 
 def parquet_from_here(rows: Iterable[Row], columns: Mapping[str, Type]) -> Iterator[bytes]:
     file = io.BytesIO()
-    parquet_process.write(formats.json_lines(rows), json.loads(json.dumps(columns)), file)
+    parquet_process.write(file_formats.json_lines(rows), json.loads(json.dumps(columns)), file)
     yield file.getvalue()
 
 
@@ -57,15 +56,15 @@ def made(project: Project, cast: Cast) -> Made:
     """Makes a release, and returns it as it stands once the worker has been at it."""
 
     def make(**particulars: Any) -> Release:
-        release = jobs.request(project, Particulars(**particulars), by=cast.carol, now=database_now())
-        jobs.run_waiting()
+        release = release_jobs.request(project, Particulars(**particulars), by=cast.carol, now=database_now())
+        release_jobs.run_waiting()
         return again(release)
 
     return make
 
 
 def again(release: Release) -> Release:
-    return jobs.releases_of(release.project).get(pk=release.pk)
+    return release_jobs.releases_of(release.project).get(pk=release.pk)
 
 
 def elsewhere(act: Callable[[], object]) -> None:

@@ -18,7 +18,7 @@ from rest_framework.test import APIClient
 from annotator.api import releases as views
 from annotator.api.scopes import scopes_for
 from annotator.models import AuditEntry, Release, Task
-from annotator.outputs.releases import release_jobs as jobs
+from annotator.outputs.releases import release_jobs
 from tests.annotator.outputs.releases.conftest import Made
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_writing_process")]
@@ -49,7 +49,7 @@ def test_a_release_over_rest(carol: APIClient) -> None:
     assert carol.get(f"{ADDRESS}1/files/").json() == []
     early = carol.get(f"{ADDRESS}1/archive/")
     assert (early.status_code, early.json()["code"]) == (409, "no_files")
-    jobs.run_waiting()
+    release_jobs.run_waiting()
     (row,) = carol.get(ADDRESS).json()["results"]
     assert (row["number"], row["state"], row["license"], row["counts"]["tasks"]) == (1, "done", "cc-by-4.0", 6)
     assert carol.get(f"{ADDRESS}1/").json() == row
@@ -116,7 +116,7 @@ def test_a_release_on_the_page(pages: Client) -> None:
     sent = pages.post(PAGE, {"license": "mit", "title": "Answers"})
     assert (sent.status_code, sent["Location"]) == (302, PAGE)
     assert "hx-trigger" in pages.get(f"{PAGE}list/").content.decode()
-    jobs.run_waiting()
+    release_jobs.run_waiting()
     shown = pages.get(PAGE).content.decode()
     assert "hx-trigger" not in shown
     assert Release.objects.get().content_hash in shown

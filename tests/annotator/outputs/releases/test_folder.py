@@ -14,8 +14,7 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.models import Project, Release, Task
 from annotator.models import rubric as rubric_module
 from annotator.models.splits import is_held_out
-from annotator.outputs.releases import folder
-from annotator.outputs.releases import release_jobs as jobs
+from annotator.outputs.releases import folder, release_jobs
 from annotator.statistics.pair_counts import Selection
 from tests.annotator.outputs.releases.conftest import Made, elsewhere
 from tests.builders import ATTRIBUTES, NOW, imported, label_row, make_task, pseudonym
@@ -139,7 +138,7 @@ def test_the_same_release_has_the_same_bytes(made: Made) -> None:
     first = content(release)
     Release.objects.update(state="waiting", finished_at=None, archive_sha256="")
     release.frozen.all().delete()
-    jobs.run_waiting()
+    release_jobs.run_waiting()
     assert content(release) == first
 
 

@@ -20,8 +20,7 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.storage import disk_space
 from annotator.infrastructure.storage.disk_space import DiskNearlyFull
 from annotator.models import AuditEntry, Import, Project, Release, ReleaseTask, Task
-from annotator.outputs.releases import folder
-from annotator.outputs.releases import release_jobs as jobs
+from annotator.outputs.releases import folder, release_jobs
 from annotator.outputs.releases.particulars import Particulars
 from annotator.stages.importing import take_back
 from annotator.stages.importing.bulk_copy import copy_rows
@@ -38,7 +37,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 @pytest.fixture
 def waiting(project: Project, cast: Cast, rated: list[Task]) -> Release:
-    return jobs.request(project, Particulars(), by=cast.carol, now=database_now())
+    return release_jobs.request(project, Particulars(), by=cast.carol, now=database_now())
 
 
 def at_the_first_row(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
@@ -62,7 +61,7 @@ def at_the_first_row(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object])
 @pytest.mark.usefixtures("rated")
 def test_a_number_is_never_used_again(made: Made) -> None:
     made()
-    jobs.delete(made())
+    release_jobs.delete(made())
     assert made().number == 3
     assert list(Release.objects.order_by("number").values_list("number", flat=True)) == [1, 3]
 
@@ -85,17 +84,17 @@ def test_an_ended_release_has_an_end(waiting: Release, state: str, constraint: s
 def test_a_project_has_so_many_releases_and_no_more(
     project: Project, made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs, "MOST", 2)
+    monkeypatch.setattr(release_jobs, "MOST", 2)
     first, _ = made(), made()
-    with pytest.raises(jobs.TooManyReleaseJobs, match="Talk has 2 releases"):
+    with pytest.raises(release_jobs.TooManyReleaseJobs, match="Talk has 2 releases"):
         made()
-    jobs.delete(first)
+    release_jobs.delete(first)
     assert made().number == 3
 
 
 def test_two_who_ask_at_once_get_two_numbers(project: Project, cast: Cast, rated: list[Task]) -> None:
     def ask() -> Release:
-        return jobs.add(project, Particulars(), by=cast.carol, now=NOW)
+        return release_jobs.add(project, Particulars(), by=cast.carol, now=NOW)
 
     with transaction.atomic():
         ask()
@@ -115,8 +114,8 @@ def test_a_webhook_is_told_once_it_can_be_downloaded(project: Project, made: Mad
 
 
 def test_it_is_written_into_the_audit(waiting: Release) -> None:
-    jobs.run_waiting()
-    jobs.delete(waiting)
+    release_jobs.run_waiting()
+    release_jobs.delete(waiting)
     entries = AuditEntry.objects.filter(action__startswith="release.").order_by("pk")
     assert list(entries.values_list("action", flat=True)) == ["release.requested", "release.made", "release.deleted"]
 
@@ -134,8 +133,8 @@ def count_and_hang(of_release):
         print("writing", flush=True)
         time.sleep(600)
 engine.Pulse.count = count_and_hang
-from annotator.outputs.releases import release_jobs as jobs
-jobs.run_waiting()
+from annotator.outputs.releases import release_jobs
+release_jobs.run_waiting()
 """
 
 
@@ -152,11 +151,11 @@ def test_a_worker_that_is_killed_leaves_the_release_to_the_next_one(
     assert process.stdout.readline() == b"writing\n"
     assert again(waiting).state == State.WORKING
     assert list(waiting.unfinished_folder().glob("data/*"))
-    assert jobs.run_waiting() == 0  # the other process is at it
+    assert release_jobs.run_waiting() == 0  # the other process is at it
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     process.stdout.close()
-    wait_for(jobs.run_waiting, what="the lock of the dead process")
+    wait_for(release_jobs.run_waiting, what="the lock of the dead process")
     release = again(waiting)
     assert (release.state, release.tries, release.attempt) == (State.DONE, 2, 2)
     assert not release.unfinished_folder().exists()
@@ -167,18 +166,18 @@ def test_a_worker_that_ends_puts_the_release_down(waiting: Release, monkeypatch:
     for module in (heartbeats, engine):
         monkeypatch.setattr(module, "stopping", stopping)
     at_the_first_row(monkeypatch, stopping.set)
-    jobs.run_waiting()
+    release_jobs.run_waiting()
     assert (again(waiting).state, again(waiting).tries) == (State.WAITING, 0)
     stopping.clear()
-    jobs.run_waiting()
+    release_jobs.run_waiting()
     assert again(waiting).state == State.DONE
 
 
 def test_a_release_deleted_under_the_worker_leaves_nothing(
     waiting: Release, monkeypatch: pytest.MonkeyPatch, settings: LazySettings
 ) -> None:
-    at_the_first_row(monkeypatch, lambda: jobs.delete(waiting))
-    assert jobs.run_waiting() == 1
+    at_the_first_row(monkeypatch, lambda: release_jobs.delete(waiting))
+    assert release_jobs.run_waiting() == 1
     assert not Release.objects.exists()
     assert list((Path(settings.ARTIFACTS) / "releases").iterdir()) == []
 
@@ -190,7 +189,7 @@ def test_a_disk_that_fills_up_ends_the_release_with_the_reason(
         raise DiskNearlyFull("The disk is nearly full.")
 
     at_the_first_row(monkeypatch, lambda: monkeypatch.setattr(disk_space, "require_room", full))
-    jobs.run_waiting()
+    release_jobs.run_waiting()
     assert (again(waiting).state, again(waiting).error) == (State.FAILED, "The disk is nearly full.")
     assert not waiting.unfinished_folder().exists()
 
@@ -200,7 +199,7 @@ def test_a_disk_that_is_full_is_no_fault_of_the_product(waiting: Release, monkey
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(folder, "_write_file", full)
-    jobs.run_waiting()
+    release_jobs.run_waiting()
     assert (again(waiting).state, again(waiting).error) == (
         State.FAILED,
         "The disk is full. Try again when there is room.",
@@ -215,7 +214,7 @@ def test_the_row_says_how_far_the_release_is(waiting: Release, monkeypatch: pyte
         seen.append(again(waiting))
 
     at_the_first_row(monkeypatch, look)
-    jobs.run_waiting()
+    release_jobs.run_waiting()
     (halfway,) = seen
     assert (halfway.state, halfway.rows_done, halfway.rows_expected) == (State.WORKING, 1, None)
     assert again(waiting).rows_expected in (None, again(waiting).rows_done)
@@ -237,8 +236,8 @@ def test_an_erased_text_withdraws_the_releases_that_hold_its_task(rated: list[Ta
     redacted(rated[0])
     assert (again(without).state, again(with_it).state) == (State.DONE, State.WITHDRAWN)
     with refusal("no_files", match="was erased"):
-        jobs.folder_of(again(with_it), None)
-    jobs.folder_of(again(without), None)
+        release_jobs.folder_of(again(with_it), None)
+    release_jobs.folder_of(again(without), None)
     assert (without.folder().exists(), with_it.folder().exists()) == (True, False)
 
 
@@ -254,7 +253,7 @@ def test_a_text_that_goes_while_the_files_are_written_starts_them_again(
     waiting: Release, rated: list[Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_the_first_row(monkeypatch, lambda: redacted(rated[3]))
-    assert jobs.run_waiting() == 2
+    assert release_jobs.run_waiting() == 2
     release = again(waiting)
     # The second time the mark of the redaction is found.
     assert (release.state, release.attempt) == (State.FAILED, 3)
@@ -274,7 +273,7 @@ def test_a_text_that_goes_at_the_very_end_is_not_missed(
         copy_rows(*args)
 
     monkeypatch.setattr("annotator.outputs.releases.release_jobs.copy_rows", erase_meanwhile)
-    jobs.run_waiting()
+    release_jobs.run_waiting()
     erasing.join()
     assert again(waiting).state == State.WITHDRAWN
 
@@ -291,22 +290,22 @@ def test_whoever_rates_a_task_of_the_release_does_not_read_it(project: Project, 
     held = claimed(project, cast.alice)
     assert ReleaseTask.objects.filter(release=release, task_id=held.task_id).exists()
     with refusal("still_rating", match="You are rating a task of this release"):
-        jobs.folder_of(release, cast.alice)
-    assert jobs.folder_of(release, cast.bob) == release.folder()
+        release_jobs.folder_of(release, cast.alice)
+    assert release_jobs.folder_of(release, cast.bob) == release.folder()
 
 
 def test_files_that_are_missing_are_named_so(waiting: Release) -> None:
     with refusal("no_files", match="not written yet"):
-        jobs.folder_of(waiting, None)
-    jobs.run_waiting()
+        release_jobs.folder_of(waiting, None)
+    release_jobs.run_waiting()
     release = again(waiting)
     release.folder().rename(release.folder().with_name("elsewhere"))
     with refusal("no_files", match="missing from the disk"):
-        jobs.folder_of(release, None)
+        release_jobs.folder_of(release, None)
 
 
 def test_a_project_takes_its_releases_along(waiting: Release, settings: LazySettings) -> None:
-    jobs.run_waiting()
+    release_jobs.run_waiting()
     waiting.project.delete()
-    assert jobs.sweep() == 1
+    assert release_jobs.sweep() == 1
     assert list((Path(settings.ARTIFACTS) / "releases").iterdir()) == []

@@ -54,7 +54,7 @@ def test_a_worker_that_signs_off_is_gone() -> None:
 
 def test_a_redis_that_is_away_is_said_within_seconds(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    monkeypatch.setattr(heartbeats, "connection", redis_client._client.__wrapped__)
+    monkeypatch.setattr(heartbeats, "connection", lambda: redis_client._client.__wrapped__(0.7, 1))
     began = time.monotonic()
     with refusal("no_worker", match="Redis does not answer"):
         heartbeats.require("train")

@@ -16,7 +16,7 @@ LONGEST_PROMPT, LONGEST_RESPONSE, LONGEST_RESPONSES = 40_000, 15_000, 60_000
 PostgreSQL refuses to store the words of texts that are longer than a megabyte.
 """
 
-# A task that somebody is changing at this moment is left for the next time: its texts may be about to be redacted.
+# A task locked FOR UPDATE is left for the next time: its texts may be about to be redacted. A claim locks it less.
 _TAKE = Statement(
     """
     WITH taken AS (
@@ -24,7 +24,7 @@ _TAKE = Statement(
             SELECT id, task_id FROM annotator_stalewords ORDER BY id LIMIT %(most)s FOR UPDATE SKIP LOCKED
         ) q LEFT JOIN annotator_task t ON t.id = q.task_id
     ), held AS (
-        SELECT id FROM annotator_task WHERE id IN (SELECT found FROM taken) FOR SHARE SKIP LOCKED
+        SELECT id FROM annotator_task WHERE id IN (SELECT found FROM taken) FOR KEY SHARE SKIP LOCKED
     )
     DELETE FROM annotator_stalewords s USING taken
     WHERE s.id = taken.id AND (taken.found IS NULL OR taken.found IN (SELECT id FROM held))

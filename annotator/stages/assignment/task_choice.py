@@ -7,6 +7,7 @@ in the line. Everything is read only when these reads find nothing, so no task i
 """
 
 import random
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -20,6 +21,8 @@ LOOK_BACK = 32
 """Places in line that are read again: a transaction may take a place and commit later than those behind it."""
 STEP = 64
 """Places after which it pays to store how far an annotator has looked."""
+PAUSES = (0.02, 0.05, 0.1, 0.2)
+"""Seconds between the looks at a task that has room and is locked, mostly by somebody else's claim or submission."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class Picked(NamedTuple):
     positions: list[int]
 
 
+# As an UPDATE locks it: who adds rows that refer to the task, or takes the words of its texts, is in nobody's way.
+_LOCK = "FOR NO KEY UPDATE OF t SKIP LOCKED"
 _ROOM = "t.project_id = %(project)s AND t.state = 'open' AND t.open_slots > 0"
 # OFFSET 0 has each task looked up by itself, in the index of task and annotator. As a join it would be planned, while
 # the table is small, as a read of all that the annotator has done; connections keep such a plan while the table grows.
@@ -60,7 +65,7 @@ def pick(candidate: Candidate, line: "QueuePosition") -> Picked | None:
     """
     if line.passed - LOOK_BACK >= candidate.line + STEP:
         _look_from(candidate, line.passed - LOOK_BACK)
-    return line.picked() or _untouched(candidate) or _any_at_all(candidate)
+    return line.picked() or _untouched(candidate) or _in_the_end(candidate)
 
 
 # Begun tasks -----------------------------------------------------------------------------------------------
@@ -89,7 +94,7 @@ first AS (
 ), picked AS (
     SELECT t.id FROM annotator_task t
     WHERE {_ROOM} AND t.begun AND t.line >= (SELECT line FROM first) AND {_SPOKEN_BY_STANDING} AND NOT EXISTS {_MINE}
-    ORDER BY t.line LIMIT 1 FOR UPDATE OF t SKIP LOCKED
+    ORDER BY t.line LIMIT 1 {_LOCK}
 )"""
 """Reads, as `first` and `picked`, the begun tasks of a project that an annotator may take, and locks one."""
 LINE = f"""
@@ -124,11 +129,11 @@ WITH top AS (
     WHERE {_ROOM} AND NOT t.begun {{language}} AND t.priority = (SELECT priority FROM top)
         AND (t.pii_scanned_at IS NULL) = (SELECT unscanned FROM top)
         AND t.shuffle >= %(place)s AND NOT EXISTS {_MINE}
-    ORDER BY t.shuffle LIMIT 1 FOR UPDATE OF t SKIP LOCKED
+    ORDER BY t.shuffle LIMIT 1 {_LOCK}
 ), around AS (
     SELECT t.id FROM annotator_task t
     WHERE {_ROOM} AND NOT t.begun {{language}} AND NOT EXISTS (SELECT FROM onwards) AND NOT EXISTS {_MINE}
-    ORDER BY t.priority DESC, t.pii_scanned_at IS NULL, t.shuffle LIMIT 1 FOR UPDATE OF t SKIP LOCKED
+    ORDER BY t.priority DESC, t.pii_scanned_at IS NULL, t.shuffle LIMIT 1 {_LOCK}
 )
 SELECT t.id, {_POSITIONS.format(task="t.id")} FROM (SELECT id FROM onwards UNION ALL SELECT id FROM around) t
 """
@@ -169,16 +174,31 @@ def untouched_plan(candidate: Candidate) -> str:
 # When nothing was found ------------------------------------------------------------------------------------
 
 # The only read that may see every task of a project; it runs when the two above return nothing.
-_ANY = Statement(f"""
+_ANY = f"""
 SELECT t.id, {_POSITIONS.format(task="t.id")}, CASE WHEN t.begun THEN t.line END FROM annotator_task t
 WHERE {_ROOM} AND {_SPOKEN_BY_SEEKER} AND NOT EXISTS {_MINE}
-ORDER BY t.begun DESC, t.line, t.priority DESC LIMIT 1 FOR UPDATE OF t SKIP LOCKED
-""")
+ORDER BY t.begun DESC, t.line, t.priority DESC LIMIT 1
+"""
+_ANY_UNLOCKED, _ANY_WITH_ROOM = Statement(f"{_ANY} {_LOCK}"), Statement(_ANY)
 _ONE_OF = Statement(f"""
 SELECT t.id, {_POSITIONS.format(task="t.id")} FROM annotator_task t
 WHERE t.id = ANY(%(tasks)s) AND t.state = 'open' AND t.open_slots > 0
-ORDER BY array_position(%(tasks)s::bigint[], t.id) LIMIT 1 FOR UPDATE OF t SKIP LOCKED
+ORDER BY array_position(%(tasks)s::bigint[], t.id) LIMIT 1 {_LOCK}
 """)
+
+
+def _in_the_end(candidate: Candidate) -> Picked | None:
+    """Locks any task that the candidate may take, for a moment also one that others have locked.
+
+    It never waits for a lock: whoever holds it may be looking for a task as well.
+    """
+    found = _any_at_all(candidate)
+    for pause in PAUSES:
+        if found or not _ANY_WITH_ROOM.row(**candidate.parameters() | {"states": OUT_OF_REACH}):
+            break
+        time.sleep(pause)
+        found = _any_at_all(candidate)
+    return found
 
 
 def _any_at_all(candidate: Candidate) -> Picked | None:
@@ -186,12 +206,12 @@ def _any_at_all(candidate: Candidate) -> Picked | None:
 
     In the first case the annotator's place in the line moves back to that task.
     """
-    if row := _ANY.row(**candidate.parameters()):
+    if row := _ANY_UNLOCKED.row(**candidate.parameters()):
         *_, line = row
         if line is not None and line <= candidate.line:
             _look_from(candidate, line)
         return _picked(row)
-    return _picked(_ANY.row(**candidate.parameters() | {"states": OUT_OF_REACH}))
+    return _picked(_ANY_UNLOCKED.row(**candidate.parameters() | {"states": OUT_OF_REACH}))
 
 
 def lock_one(tasks: Iterable[int]) -> Picked | None:

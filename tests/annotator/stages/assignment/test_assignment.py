@@ -1,6 +1,8 @@
 """Who rates what next."""
 
+from contextlib import closing
 from datetime import timedelta
+from threading import Timer
 
 import pytest
 from django.db import connection
@@ -9,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from annotator.managing.archive import archive
 from annotator.models import Assignment, Draft, Exclusion, PauseReason, Project, Tally, Task, User
+from annotator.reading.search import word_index
 from annotator.stages import annotation, assignment
 from annotator.stages.annotation import drafts
 from annotator.stages.assignment import claim, task_choice
@@ -115,6 +118,31 @@ def test_a_half_done_task_that_has_no_room_gives_way(cast: Cast) -> None:
     claimed(narrow, cast.bob, now=LATER)
     make_task(narrow, "another")
     assert claimed(narrow, cast.alice, now=LATER).task.external_id == "another"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_task_is_handed_out_while_its_words_are_taken(project: Project, cast: Cast) -> None:
+    task = make_task(project)
+    with closing(connection.copy()) as other, other.cursor() as taker:
+        taker.execute("BEGIN")
+        taker.execute(word_index._TAKE.sql, {"most": 1})
+        assert taker.fetchall() == [(task.pk,)]
+        assert claim(project, cast.alice, now=NOW).assignment == Assignment.objects.get(task=task)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("seconds", [0.1, 5])
+def test_a_task_that_others_have_locked_is_looked_for_again(project: Project, cast: Cast, seconds: float) -> None:
+    task = make_task(project)
+    with closing(connection.copy()) as other, other.cursor() as cursor:
+        other.inc_thread_sharing()
+        cursor.execute("BEGIN; SELECT FROM annotator_task FOR UPDATE")
+        (letting_go := Timer(seconds, other.close)).start()
+        found = claim(project, cast.alice, now=NOW)
+        letting_go.cancel()
+    assert (found.assignment and found.assignment.task, found.reason) == (
+        (task, "") if seconds < 1 else (None, "leased_by_others")
+    )
 
 
 def test_an_empty_project_says_so(project: Project, cast: Cast) -> None:

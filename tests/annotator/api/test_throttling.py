@@ -1,6 +1,5 @@
 """How many calls of REST a token may make in a minute."""
 
-import math
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +20,7 @@ def minute(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     """The time of the test, ten seconds into a minute: changing it passes the time."""
     now = [time.time() // 60 * 60 + 10]
     monkeypatch.setattr(time, "time", lambda: now[0])
-    monkeypatch.setattr(throttling, "_away_until", -math.inf)
+    monkeypatch.setattr(throttling, "counter", throttling.CallCounter())
     forget()
     yield now
     forget()
@@ -32,11 +31,11 @@ def forget() -> None:
         redis_client.connection().delete(key)
 
 
-def allowed(calls: int, caller: str = "token 1") -> int:
+def allowed(calls: int, caller: str = "token 1", counter: throttling.CallCounter | None = None) -> int:
     done = 0
     for _ in range(calls):
         try:
-            throttling.note(caller)
+            (counter or throttling.counter).note(caller)
             done += 1
         except Refusal:
             pass
@@ -67,13 +66,43 @@ def test_the_next_minute_begins_anew(settings: LazySettings, minute: list[float]
     assert allowed(5) == 3
 
 
-def test_threads_and_processes_share_a_count(settings: LazySettings) -> None:
+def test_threads_share_a_count(settings: LazySettings) -> None:
     settings.API_CALLS_A_MINUTE = 1_000
     with ThreadPoolExecutor(6) as pool:
         assert sum(pool.map(allowed, [300] * 6)) == 1_000
     assert [redis_client.connection().ttl(key) for key in redis_client.connection().scan_iter("*calls:token 1:*")] > [
         60
     ]
+
+
+def test_processes_share_a_count_to_a_hundredth(settings: LazySettings) -> None:
+    settings.API_CALLS_A_MINUTE = 1_000
+    one, other = throttling.CallCounter(), throttling.CallCounter()
+    done = sum(allowed(7, counter=counter) for counter in [one, other] * 100)
+    assert 1_000 <= done <= 1_010
+
+
+def test_a_process_that_made_few_calls_learns_of_the_others(
+    settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.API_CALLS_A_MINUTE = 1_000
+    one, other = throttling.CallCounter(), throttling.CallCounter()
+    assert allowed(2, counter=one) == 2
+    assert allowed(2_000, counter=other) in range(990, 1_001)
+    monkeypatch.setattr(throttling, "PORTION_SECONDS", 0)  # a second has passed
+    assert allowed(10, counter=one) <= 1
+
+
+def test_redis_is_asked_for_few_calls(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.API_CALLS_A_MINUTE, asked = 60_000, []
+
+    def client(*wish: float, **retries: int) -> object:
+        asked.append(wish)
+        return redis_client.connection(*wish, **retries)
+
+    monkeypatch.setattr(throttling, "connection", client)
+    assert allowed(1_000) == 1_000
+    assert len(asked) <= 5
 
 
 def test_without_redis_nobody_is_limited(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +121,7 @@ def test_redis_is_asked_again_after_a_pause(settings: LazySettings, monkeypatch:
     assert allowed(5) == 5
     monkeypatch.setattr(throttling, "connection", redis_client.connection)
     assert allowed(5) == 5
-    monkeypatch.setattr(throttling, "_away_until", time.monotonic())
+    monkeypatch.setattr(throttling.counter, "_away_until", time.monotonic())
     assert allowed(5) == 3
 
 

@@ -242,4 +242,5 @@ def _anew(settings: LazySettings, tmp_path: Path) -> None:
     """What one test leaves in the process or on the disk is not what the next one finds."""
     settings.ARTIFACTS = tmp_path / "artifacts"
     attributes_by_version.cache_clear()
+    translation.deactivate()  # a request leaves its language to the thread
     messages._hung_until = -math.inf  # whoever waited for Redis in vain in one test has not in the next one

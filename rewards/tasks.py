@@ -7,6 +7,7 @@ from typing import Any
 
 from celery import Task, shared_task
 
+from annotator.infrastructure import jobs
 from annotator.infrastructure.background import failures, fitness, heartbeats, messages
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
@@ -46,8 +47,8 @@ def train(self: "Task[Any, Any]", run_id: int) -> None:
     except fitness.Unfit as unfit:
         runs.put_back(run, unfit)
         return
-    except owned_runs.PutDown as why:
-        runs.put_down(run, why)
+    except jobs.Postponed as why:
+        runs.postpone(run, why)
         return
     except repeated_runs.NothingNew as repeated:
         runs.drop(run, repeated, now=database_now())

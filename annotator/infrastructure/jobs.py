@@ -42,11 +42,11 @@ class Ended(Exception):
     """Somebody cancelled the job, another worker has it, or it is gone with its project."""
 
 
-class PutDown(Exception):
-    """The worker was asked to stop in the middle of the job."""
+class Postponed(Exception):
+    """The job or run goes on later: its worker was asked to stop, or lacks what it takes."""
 
 
-class FileMissing(PutDown):
+class FileMissing(Postponed):
     """The job's file is not where this worker looks for it. It may be on its way; this attempt counts."""
 
 
@@ -61,7 +61,7 @@ class JobKind(Generic[J]):
     `jobs` returns the rows with what the work reads. `work` takes a job to its end and writes that with `finish`.
     `clean` follows where it failed, or is no longer this worker's: it removes files that the row does not need any
     more. `fail` says which further fields a failure of that code sets; `failed` follows it, in its transaction.
-    `afresh` holds what each attempt begins with. `project` and `put_down_as` are a field and a state.
+    `afresh` holds what each attempt begins with. `project` and `postponed_as` are a field and a state.
 
     Where a worker goes on while the database restarts, its locks say nothing. With `silent_after` none is taken, and
     `put_back_lost` puts back the jobs whose workers have given no sign for so long.
@@ -76,7 +76,7 @@ class JobKind(Generic[J]):
     failed: Callable[[J], None] = _nothing
     afresh: Mapping[str, Any] = field(default_factory=dict)
     project: str = "project_id"
-    put_down_as: str = ""
+    postponed_as: str = ""
     queues: tuple[str, ...] = ()
     silent_after: timedelta | None = None
     hand_on: Callable[[J], None] = _nothing
@@ -112,9 +112,9 @@ def finish(job: Job, **fields: Any) -> None:
 
 
 def require_go_on() -> None:
-    """Raises PutDown if this worker was asked to stop."""
+    """Raises Postponed if this worker was asked to stop."""
     if stopping.is_set():
-        raise PutDown
+        raise Postponed
 
 
 # Whose turn it is ------------------------------------------------------------------------------------------
@@ -202,10 +202,10 @@ def _carry_out(kind: JobKind[J], job: J) -> bool:
             kind.work(job)
     except Ended:
         kind.clean(job)
-    except (PutDown, fitness.Unfit) as why:
+    except (Postponed, fitness.Unfit) as why:
         # Not the job's fault: the next worker has as many attempts as this one had.
         undone = {} if isinstance(why, FileMissing) else {"tries": job.tries - 1, "heartbeat_at": None}
-        owned(job).update(state=kind.put_down_as or job.UNDER_WAY[0], **undone)
+        owned(job).update(state=kind.postponed_as or job.UNDER_WAY[0], **undone)
         if isinstance(why, fitness.Unfit):
             kind.hand_on(job)
         return False
@@ -263,7 +263,7 @@ class Pulse:
         self.rows += 1
 
     def check(self) -> None:
-        """Raises what ends the work: PutDown, Ended or DiskNearlyFull."""
+        """Raises what ends the work: Postponed, Ended or DiskNearlyFull."""
         require_go_on()
         if self._reason:
             raise self._reason

@@ -48,7 +48,7 @@ def carry_out(run: TrainingRun) -> Policy:
         Refusal: the run cannot succeed.
         NothingNew: the run would only repeat another one.
         LostRun: another attempt owns the run, or it was cancelled.
-        PutDown: the worker is being stopped, or the aligner was killed; the run goes on later.
+        Postponed: the worker is being stopped, or the aligner was killed; the run goes on later.
     """
     with run_steps.full_disk_named():
         run_steps.check_files(run)
@@ -147,7 +147,7 @@ def judgement(run: TrainingRun, snapshot: Snapshot, champion: RewardModel) -> di
 
     Raises:
         TooFewPrompts: chance would decide.
-        TrainerFailed, TookTooLong, PutDown, LostRun: as `supervise` does.
+        TrainerFailed, TookTooLong, Postponed, LostRun: as `supervise` does.
     """
     folder = run.directory() / FOLDER
     prompts = held_out_prompts(snapshot, champion)

@@ -161,8 +161,8 @@ def _ruled(
         if length is not None and length.mean <= 0:
             return False, coded("no_better_than_length")
         return True, coded("first")
-    if held_back := _held_back(candidate, champion):
-        return False, held_back
+    if lost := _lost(candidate, champion):
+        return False, lost
     return True, coded("better")
 
 
@@ -173,7 +173,7 @@ def _no_evidence(gain: Gain, measure: str, rival: str) -> Reason:
     return coded(code, prompts=gain.prompts, gain=max(gain.detectable(), SMALLEST))
 
 
-def _held_back(candidate: HeldOut, champion: HeldOut) -> Reason | None:
+def _lost(candidate: HeldOut, champion: HeldOut) -> Reason | None:
     """Returns why a model that is better on the whole is not promoted: what it has lost; None if nothing."""
     worse = [key for key, value in candidate.rmse.items() if value > champion.rmse.get(key, value) + GUARD_TOLERANCE]
     if worse and candidate.on_scale and champion.on_scale:

@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from annotator.infrastructure import audit
 from annotator.infrastructure.background import failures, fitness, heartbeats, messages
 from annotator.infrastructure.db.retries import outlasting_outages
+from annotator.infrastructure.jobs import Postponed
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.storage import disk_space
 from annotator.infrastructure.storage.hidden_paths import without_places
@@ -30,7 +31,7 @@ from rewards.runs import policy_settings, run_settings
 from rewards.runs.new_labels import news_since
 from rewards.runs.repeated_runs import NothingNew
 from rewards.runs.run_settings import UnusableConfig, check_config
-from rewards.trainer.owned_runs import PutDown, TrainerKilled
+from rewards.trainer.owned_runs import TrainerKilled
 
 _log = logging.getLogger(__name__)
 SURELY_FORGOTTEN_AFTER = timedelta(hours=1)
@@ -230,7 +231,7 @@ def drop(run: TrainingRun, why: NothingNew, *, now: datetime) -> None:
 
 
 @outlasting_outages
-def put_down(run: TrainingRun, why: PutDown | fitness.Unfit) -> None:
+def postpone(run: TrainingRun, why: Postponed | fitness.Unfit) -> None:
     """Puts the run back into the queue, so that the next worker goes on from the last checkpoint."""
     owned = TrainingRun.objects.working().filter(pk=run.pk, attempt=run.attempt)
     # A worker that is being stopped must not send the run to itself; `recover_lost` sends it when nobody takes it.
@@ -240,7 +241,7 @@ def put_down(run: TrainingRun, why: PutDown | fitness.Unfit) -> None:
 
 def put_back(run: TrainingRun, why: fitness.Unfit) -> None:
     """Puts a run back whose worker turned out to be unfit in the middle of it, and sends it to the next worker."""
-    put_down(run, why)
+    postpone(run, why)
     heartbeats.hand_on("rewards.tasks.train", [run.pk])
 
 

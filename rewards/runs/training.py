@@ -33,7 +33,7 @@ def carry_out(run: TrainingRun) -> RewardModel | None:
         Refusal: the run cannot succeed.
         NothingNew: the run would only repeat another one.
         LostRun: another attempt owns the run, or it was cancelled.
-        PutDown: the worker is being stopped, or the trainer was killed; the run goes on later.
+        Postponed: the worker is being stopped, or the trainer was killed; the run goes on later.
     """
     with run_steps.full_disk_named():
         run_steps.check_files(run)

@@ -63,5 +63,5 @@ _SNAPSHOTS = jobs.JobKind(
     fail=lambda code: {"code": code},
     afresh={"tasks": 0},
     # One request of a project waits at a time, and another may have come in meanwhile.
-    put_down_as=SnapshotJob.State.BUILDING,
+    postponed_as=SnapshotJob.State.BUILDING,
 )

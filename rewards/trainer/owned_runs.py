@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from annotator.infrastructure import jobs
 from annotator.infrastructure.db.retries import outlasting_outages
 from annotator.infrastructure.storage.hidden_paths import value_without_places
 from rewards.models import ACTIVE_STATES, RunState, TrainingRun
@@ -11,11 +12,7 @@ class LostRun(Exception):
     """Another attempt owns the run now, or somebody cancelled it: this worker has to stop working on it."""
 
 
-class PutDown(Exception):
-    """The worker was asked to stop in the middle of the run."""
-
-
-class TrainerKilled(PutDown):
+class TrainerKilled(jobs.Postponed):
     """Something other than this worker killed the trainer: the run may go on from its last checkpoint."""
 
 

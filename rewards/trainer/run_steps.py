@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 
 from django.conf import settings
 
+from annotator.infrastructure import jobs
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.db.retries import outlasting_outages
 from annotator.infrastructure.refusals import Refusal
@@ -47,7 +48,7 @@ def check_files(run: TrainingRun) -> None:
 
     Raises:
         ForeignArtifacts, DiskNearlyFull: the folder is not this installation's, or has no room.
-        PutDown, ChampionMissing: the champion's files are not here, and may be on the next worker; or on none.
+        Postponed, ChampionMissing: the champion's files are not here, and may be on the next worker; or on none.
     """
     artifacts.require_ours()
     disk_space.require_room()
@@ -57,7 +58,7 @@ def check_files(run: TrainingRun) -> None:
             f"This worker ({socket.gethostname()}) has no files of the champion, version {champion.version}, with "
             "which the new model would be compared. Every worker must see the same artifacts."
         )
-        raise owned_runs.PutDown(text) if run.attempt < settings.RUN_ATTEMPTS else ChampionMissing(text)
+        raise jobs.Postponed(text) if run.attempt < settings.RUN_ATTEMPTS else ChampionMissing(text)
 
 
 @outlasting_outages
@@ -72,7 +73,7 @@ def new_snapshot(run: TrainingRun, *, refuse_repetition: Callable[[TrainingRun, 
     Raises:
         Refusal, DiskNearlyFull: there is none to be taken.
         NothingNew: `refuse_repetition` refuses it.
-        PutDown, LostRun: the run goes on later, or belongs to another attempt.
+        Postponed, LostRun: the run goes on later, or belongs to another attempt.
     """
     with closing(snapshots.steps(run.project, now=database_now())) as steps:
         for step in steps:
@@ -84,9 +85,9 @@ def new_snapshot(run: TrainingRun, *, refuse_repetition: Callable[[TrainingRun, 
 
 
 def require_go_on() -> None:
-    """Raises PutDown if this worker was asked to stop."""
+    """Raises Postponed if this worker was asked to stop."""
     if stopping.is_set():
-        raise owned_runs.PutDown("The worker was stopped. The run waits for the next worker.")
+        raise jobs.Postponed("The worker was stopped. The run waits for the next worker.")
 
 
 def learnt_prompts(model: RewardModel) -> set[str] | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from django.conf import settings
 
+from annotator.infrastructure import jobs
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.stopping import stopping
@@ -48,7 +49,7 @@ def supervise(run: TrainingRun, verb: str, folder: Path) -> None:
 
     Raises:
         TrainerFailed, TookTooLong: the run has failed.
-        PutDown: the run goes on later.
+        Postponed: the run goes on later.
         LostRun: the run belongs to another attempt, or was cancelled.
     """
     log, before = folder / f"{verb}.log", run.log
@@ -106,7 +107,7 @@ def _wait(run: TrainingRun, process: "subprocess.Popen[bytes]", folder: Path, lo
             return
         except subprocess.TimeoutExpired:
             if stopping.is_set():
-                raise owned_runs.PutDown("The worker was stopped. The run waits for the next worker.") from None
+                raise jobs.Postponed("The worker was stopped. The run waits for the next worker.") from None
             worked = before + time.monotonic() - began
             owned_runs.write(run, heartbeat_at=database_now(), worked_seconds=worked, log=log(), **_progress(folder))
             _refuse_overtime(run)

@@ -15,7 +15,7 @@ from django.conf import LazySettings, settings
 from django.db import IntegrityError, connection
 
 from annotator.infrastructure.db import locks
-from annotator.infrastructure.jobs import ATTEMPTS, run_waiting
+from annotator.infrastructure.jobs import ATTEMPTS, Postponed, run_waiting
 from annotator.infrastructure.stopping import stopping
 from annotator.infrastructure.storage import disk_space
 from annotator.models import Project, Role
@@ -221,7 +221,7 @@ def test_a_run_shows_that_it_is_alive_while_its_snapshot_is_built(project: Proje
 def test_a_run_whose_worker_is_stopped_while_its_snapshot_is_built_waits_for_the_next(project: Project) -> None:
     stopping.set()
     try:
-        with pytest.raises(owned_runs.PutDown):
+        with pytest.raises(Postponed):
             run_steps.new_snapshot(claimed(project), refuse_repetition=repeated_runs.refuse_repetition)
     finally:
         stopping.clear()

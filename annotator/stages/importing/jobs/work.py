@@ -183,7 +183,7 @@ def _result_so_far(job: ImportJob) -> ImportResult:
 
 
 class _Sign:
-    """Says on the row, every few seconds, that the worker is alive. It raises PutDown and Ended."""
+    """Says on the row, every few seconds, that the worker is alive. It raises Postponed and Ended."""
 
     def __init__(self, job: ImportJob) -> None:
         self._job = job

@@ -16,7 +16,7 @@ from annotator.infrastructure import jobs
 from annotator.infrastructure.background import heartbeats
 from annotator.infrastructure.db import locks
 from annotator.infrastructure.db.clock import database_now
-from annotator.infrastructure.jobs import ATTEMPTS, Ended, FileMissing, JobKind, PutDown, by_turns, run_waiting
+from annotator.infrastructure.jobs import ATTEMPTS, Ended, FileMissing, JobKind, Postponed, by_turns, run_waiting
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.stopping import stopping
 from annotator.models import ImportJob, Project, User
@@ -270,8 +270,8 @@ def test_a_failure_is_on_the_row_and_ours_reach_the_log(
     assert cleaned == [job]
 
 
-@pytest.mark.parametrize(("error", "tries"), [(PutDown(), 0), (FileMissing(), 1)])
-def test_what_is_not_the_job_s_fault_costs_it_no_attempt(project: Project, error: PutDown, tries: int) -> None:
+@pytest.mark.parametrize(("error", "tries"), [(Postponed(), 0), (FileMissing(), 1)])
+def test_what_is_not_the_job_s_fault_costs_it_no_attempt(project: Project, error: Postponed, tries: int) -> None:
     job = asked(project)
     for attempt in range(1, ATTEMPTS):
         assert run_waiting(kind(raising(error))) == 0

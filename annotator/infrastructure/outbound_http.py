@@ -239,13 +239,10 @@ class _Connection(http.client.HTTPConnection):
             # An address that does not answer leaves time for the others.
             share = _left(self.until) / (len(addresses) - number + 1)
             # Not socket.create_connection, which would resolve what it is given.
-            plain = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
             try:
-                plain.settimeout(share)
-                plain.connect((address, self.target.port))
+                plain = _connected(address, self.target.port, seconds=share)
                 break
             except OSError:
-                plain.close()
                 if number == len(addresses):
                     raise
         if self.target.is_secure:
@@ -257,6 +254,17 @@ class _Connection(http.client.HTTPConnection):
     def hang_up(self) -> None:
         if self.plain:
             self.plain.close()
+
+
+def _connected(address: str, port: int, *, seconds: float) -> socket.socket:
+    plain = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        plain.settimeout(seconds)
+        plain.connect((address, port))
+    except OSError:
+        plain.close()
+        raise
+    return plain
 
 
 class _Deadlined:

@@ -19,7 +19,7 @@ from annotator.stages.annotation.completeness import IncompleteRating, check_com
 from annotator.stages.annotation.content import Submission
 from annotator.stages.annotation.cuts import Cuts, cuts_of, require_room
 from annotator.stages.annotation.recorded_refusals import Refused, entry_about
-from annotator.stages.assignment import ENTITLEMENT, Claim, Entitlement, free_slot, next_task, responses_of
+from annotator.stages.assignment import ENTITLEMENT, Claim, Entitlement, claim, free_slot, next_task, responses_of
 from annotator.stages.consensus.rankings import tiers
 from annotator.stages.gold import gold_tasks
 from annotator.stages.segmenting import NotAPartition, partition
@@ -64,11 +64,20 @@ def submit_own(annotator: User, assignment_id: int, submission: Submission, *, n
     return _submit(locked_own(annotator, assignment_id), submission, now=now)
 
 
-@in_transaction
 def submit_and_claim(
     annotator: User, assignment_id: int, submission: Submission, *, now: datetime
 ) -> tuple[Submitted, Claim]:
     """Does `submit_own` and then `claim` in one transaction, so that the disk is waited for once."""
+    submitted, claimed = _submit_and_claim(annotator, assignment_id, submission, now=now)
+    if claimed.locked:
+        claimed = claim(submitted.annotation.assignment.task.project, annotator, now=now)
+    return submitted, claimed
+
+
+@in_transaction
+def _submit_and_claim(
+    annotator: User, assignment_id: int, submission: Submission, *, now: datetime
+) -> tuple[Submitted, Claim]:
     assignment = locked_to_claim(annotator, assignment_id)
     submitted = _submit(assignment, submission, now=now)
     return submitted, next_task(assignment.task.project, annotator, now=now)

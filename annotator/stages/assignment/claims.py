@@ -1,5 +1,6 @@
 """Who rates what next: leases on tasks, one slot an annotator."""
 
+import time
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -22,14 +23,21 @@ from annotator.stages.assignment.leases import (
 from annotator.stages.assignment.task_choice import HAD_BEFORE, LINE, NEXT_IN_LINE, Candidate, Picked, QueuePosition
 from annotator.stages.gold import gold_tasks
 
+PAUSES = (0.02, 0.05, 0.1, 0.2)
+"""Seconds between the looks at tasks that others have locked, mostly by a claim or a submission of theirs."""
+
 
 @dataclass(frozen=True)
 class Claim:
-    """A leased task with its responses as the annotator sees them, or the reason (a key of REASONS) for none."""
+    """A leased task with its responses as the annotator sees them, or the reason (a key of REASONS) for none.
+
+    `locked` is true if there is a task for them, which others have locked for a moment.
+    """
 
     assignment: Assignment | None
     responses: list[Response] = field(default_factory=list)
     reason: str = ""
+    locked: bool = False
 
     @property
     def explanation(self) -> str:
@@ -61,18 +69,29 @@ class _Situation:
         return Entitlement(project, self.excluded, paused, member.quota if member else None, self.done)
 
 
-@in_transaction
 def claim(project: Project, annotator: User, *, now: datetime) -> Claim:
     """Leases the annotator's own unfinished task, else the best open one that they have not had yet.
 
     In a project with gold tasks, one in about `gold_every` is a gold task instead.
     """
+    claimed = _claim_at_once(project, annotator, now=now)
+    # Between the transactions, so that nobody waits for a lock of somebody who is looking.
+    for pause in PAUSES:
+        if not claimed.locked:
+            break
+        time.sleep(pause)
+        claimed = _claim_at_once(project, annotator, now=now)
+    return claimed
+
+
+@in_transaction
+def _claim_at_once(project: Project, annotator: User, *, now: datetime) -> Claim:
     one_claim_at_a_time(annotator)
     return next_task(project, annotator, now=now)
 
 
 def next_task(project: Project, annotator: User, *, now: datetime) -> Claim:
-    """Does what `claim` does, in a transaction that has already taken the lock of `one_claim_at_a_time`."""
+    """Does what `claim` does at once, in a transaction that has already taken the lock of `one_claim_at_a_time`."""
     situation = _situation(project, annotator, now)
     entitlement = situation.entitlement(project)
     expires = now + timedelta(minutes=project.lease_minutes)
@@ -93,7 +112,7 @@ def next_task(project: Project, annotator: User, *, now: datetime) -> Claim:
     half_done = task_choice.lock_one(situation.half_done) if situation.half_done else None
     picked = half_done or task_choice.pick(candidate, situation.line)
     if not picked:
-        return Claim(None, reason=why_nothing(candidate))
+        return Claim(None, reason=why_nothing(candidate), locked=task_choice.is_locked(candidate))
     if not half_done and gold_tasks.is_due(project) and (gold_task := gold_tasks.next_for(project, annotator)):
         gold_tasks.make_room(gold_task)
         picked = Picked(gold_task.pk, [response.position for response in responses_of(gold_task)])

@@ -91,7 +91,7 @@ _EXPIRE_WHERE = """
 WITH expired AS (
     SELECT s.id FROM annotator_assignment s JOIN annotator_task t ON t.id = s.task_id
     WHERE s.state = 'leased' AND s.lease_expires_at < %(now)s{more}
-    ORDER BY s.lease_expires_at LIMIT %(most)s FOR UPDATE OF t, s SKIP LOCKED
+    ORDER BY s.lease_expires_at LIMIT %(most)s FOR NO KEY UPDATE OF t, s SKIP LOCKED
 )
 UPDATE annotator_assignment s SET state = 'expired', slot = NULL FROM expired WHERE s.id = expired.id
 RETURNING s.task_id

@@ -7,7 +7,6 @@ in the line. Everything is read only when these reads find nothing, so no task i
 """
 
 import random
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -21,8 +20,6 @@ LOOK_BACK = 32
 """Places in line that are read again: a transaction may take a place and commit later than those behind it."""
 STEP = 64
 """Places after which it pays to store how far an annotator has looked."""
-PAUSES = (0.02, 0.05, 0.1, 0.2)
-"""Seconds between the looks at a task that has room and is locked, mostly by somebody else's claim or submission."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +62,7 @@ def pick(candidate: Candidate, line: "QueuePosition") -> Picked | None:
     """
     if line.passed - LOOK_BACK >= candidate.line + STEP:
         _look_from(candidate, line.passed - LOOK_BACK)
-    return line.picked() or _untouched(candidate) or _in_the_end(candidate)
+    return line.picked() or _untouched(candidate) or _any_at_all(candidate)
 
 
 # Begun tasks -----------------------------------------------------------------------------------------------
@@ -187,20 +184,6 @@ ORDER BY array_position(%(tasks)s::bigint[], t.id) LIMIT 1 {_LOCK}
 """)
 
 
-def _in_the_end(candidate: Candidate) -> Picked | None:
-    """Locks any task that the candidate may take, for a moment also one that others have locked.
-
-    It never waits for a lock: whoever holds it may be looking for a task as well.
-    """
-    found = _any_at_all(candidate)
-    for pause in PAUSES:
-        if found or not _ANY_WITH_ROOM.row(**candidate.parameters() | {"states": OUT_OF_REACH}):
-            break
-        time.sleep(pause)
-        found = _any_at_all(candidate)
-    return found
-
-
 def _any_at_all(candidate: Candidate) -> Picked | None:
     """Locks a task that the line has hidden from this annotator, else one that they once gave back.
 
@@ -212,6 +195,11 @@ def _any_at_all(candidate: Candidate) -> Picked | None:
             _look_from(candidate, line)
         return _picked(row)
     return _picked(_ANY_UNLOCKED.row(**candidate.parameters() | {"states": OUT_OF_REACH}))
+
+
+def is_locked(candidate: Candidate) -> bool:
+    """Returns whether a task has room for a candidate who was given none: others have locked it for a moment."""
+    return _ANY_WITH_ROOM.row(**candidate.parameters() | {"states": OUT_OF_REACH}) is not None
 
 
 def lock_one(tasks: Iterable[int]) -> Picked | None:

@@ -25,7 +25,7 @@ def next_for(project: Project, annotator: User) -> Task | None:
     return (
         Task.objects.filter(project=project, state=Task.State.GOLD, gold__use=Gold.Use.STREAM)
         .untouched_by(annotator.pk, states=states)
-        .select_for_update(skip_locked=True, of=("self",))
+        .select_for_update(skip_locked=True, no_key=True, of=("self",))
         .order_by("?")
         .first()
     )

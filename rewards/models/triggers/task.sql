@@ -1,5 +1,5 @@
 -- Snapshots count which of their tasks were redacted or deleted since. The lock keeps a snapshot that is being stored
--- (rewards/snapshots.py holds it exclusively) from missing what has just gone.
+-- (rewards/snapshots holds it exclusively) from missing what has just gone.
 CREATE OR REPLACE FUNCTION rewards_snapshots_hold_redacted() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(83121, NEW.project_id::int);

@@ -17,7 +17,7 @@ from annotator.stages.annotation import drafts
 from annotator.stages.assignment import claim, task_choice
 from annotator.stages.assignment.claims import plans
 from annotator.stages.gold import gold_tasks
-from tests.builders import NOW, claimed, make_member, make_project, make_task, make_user, rate
+from tests.builders import NOW, claimed, make_member, make_project, make_task, make_user, rate, submission
 from tests.conftest import Cast
 from tests.refusals import refusal
 
@@ -132,13 +132,21 @@ def test_a_task_is_handed_out_while_its_words_are_taken(project: Project, cast: 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("seconds", [0.1, 5])
-def test_a_task_that_others_have_locked_is_looked_for_again(project: Project, cast: Cast, seconds: float) -> None:
+@pytest.mark.parametrize("submits", [False, True])
+def test_a_task_that_others_have_locked_is_looked_for_again(
+    project: Project, cast: Cast, seconds: float, submits: bool
+) -> None:
+    rated = make_task(project) if submits else None
+    held = claimed(project, cast.alice) if submits else None
     task = make_task(project)
     with closing(connection.copy()) as other, other.cursor() as cursor:
         other.inc_thread_sharing()
-        cursor.execute("BEGIN; SELECT FROM annotator_task FOR UPDATE")
+        cursor.execute(f"BEGIN; SELECT FROM annotator_task WHERE id = {task.pk} FOR UPDATE")
         (letting_go := Timer(seconds, other.close)).start()
-        found = claim(project, cast.alice, now=NOW)
+        if rated and held:
+            _, found = annotation.submit_and_claim(cast.alice, held.pk, submission(rated), now=NOW)
+        else:
+            found = claim(project, cast.alice, now=NOW)
         letting_go.cancel()
     assert (found.assignment and found.assignment.task, found.reason) == (
         (task, "") if seconds < 1 else (None, "leased_by_others")

@@ -364,7 +364,9 @@ def test_ones_own_are_no_work_for_oneself(project: Project, client: Client, rita
     make_task(project, "mine")
     rate(project, rita)
     assert "What is mine?" not in read(client, SUBMISSIONS)
-    assert "Your own rating: somebody else has to judge it." in read(client, f"{SUBMISSIONS}?verdict=all")
+    every = read(client, f"{SUBMISSIONS}?verdict=all")
+    assert "Your own rating: somebody else has to judge it." in every
+    assert ("Your own</span>" in every, "Read or reject" in every) == (True, False)
 
 
 def test_gold_submissions_are_left_out(project: Project, cast: Cast, client: Client) -> None:

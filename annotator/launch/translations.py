@@ -3,7 +3,7 @@
 Needs Babel; no GNU gettext.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
@@ -79,12 +79,8 @@ def stored(po: Path) -> Catalog:
 
 
 def untranslated(catalogue: Catalog) -> list[str]:
-    return [str(message.id) for message in catalogue if message.id and not _is_whole(message.string)]
-
-
-def _is_whole(string: str | Iterable[str] | None) -> bool:
-    """Returns whether the string is translated; one with a plural is when all of its forms are."""
-    return bool(string) if isinstance(string, str) else bool(string) and all(string or ())
+    # One with a plural is translated when all of its forms are.
+    return [str(message.id) for message in catalogue if message.id and not (message.string and all(message.string))]
 
 
 if __name__ == "__main__":

@@ -3,18 +3,15 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape, unescape
+from html import escape
 
+from annotator.infrastructure.web.visible_text import BLANK, visible_text, wrapped
 from annotator.models import PiiKind, Task
 from annotator.stages.pii.texts import likeness, text_at, texts_of
 
 MOST = 300
 """Most different texts that are marked in one task. Marking more would hold up the page."""
 
-# The sanitiser writes attributes in double quotes, and a `<` in a text as an entity, so this pattern can rely on both.
-_NOT_TEXT = re.compile(r'<(span|div)[^>]* class="math[^>]*>[^<]*</\1>|<[^>"]*(?:"[^"]*"[^>"]*)*>')
-_BLANK = "\x00"  # no stored text holds it
-_ENTITY = re.compile(r"&(?:#x?[0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});")
 _WRITTEN = {"&": "&{5}", "<": "<{4}", ">": ">{4}", '"': '(?:"{6}|")', "'": "(?:'{6}|'{5}|')"}
 
 
@@ -42,33 +39,23 @@ def marks_of(task: Task) -> list[Mark]:
 
 
 def marked(html: str, marks: Sequence[Mark]) -> str:
-    """Wraps each occurrence of the marks' texts in a `<mark>`. Tags, attributes and formulas stay unchanged.
-
-    The search runs on a copy of the same length, in which everything except text is blanked, and each entity is
-    replaced by its character repeated to the entity's length. Positions in the copy are thus positions in the HTML.
-    """
+    """Wraps each occurrence of the marks' texts in a `<mark>`. Tags, attributes and formulas stay unchanged."""
     if not marks:
         return html
-    plain = _NOT_TEXT.sub(lambda match: _BLANK * len(match[0]), html)
-    plain = _ENTITY.sub(lambda match: _as_long(unescape(match[0]), len(match[0])), plain)
-    pieces, at = [], 0
+    plain, places, at = visible_text(html), [], 0
     # Of overlapping stretches the first one is marked, and of those that begin together the longest.
     for start, end, mark in sorted(_stretches(plain, marks), key=lambda stretch: (stretch[0], -stretch[1])):
         if start < at:
             continue
-        pieces += [html[at:start], f'<mark class="pii" title="{escape(mark.title())}">', html[start:end], "</mark>"]
+        places.append((start, end, f'<mark class="pii" title="{escape(mark.title())}">'))
         at = end
-    return "".join([*pieces, html[at:]])
-
-
-def _as_long(character: str, length: int) -> str:
-    return character * length if len(character) == 1 else _BLANK * length
+    return wrapped(html, places)
 
 
 def _stretches(plain: str, marks: Sequence[Mark]) -> Iterator[tuple[int, int, Mark]]:
     for mark in marks:
         # An empty pattern would match everywhere, and one with blanks would match tags.
-        if _BLANK in mark.text or not mark.text.strip():
+        if BLANK in mark.text or not mark.text.strip():
             continue
         # Characters that HTML writes as entities are repeated to their length.
         parts = re.split(r"""(["'<>&])""", likeness(mark.text, whole_words=False))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # the framework's views import this module, as the settings n
 WINDOW_SECONDS = 60
 PORTION = 0.01
 """The share of the calls that are left which a process lets through before it adds them to the common count."""
-PORTION_SECONDS = 1.0
+PORTION_SECONDS = 10.0
 """After so long, a process adds its calls however few they are."""
 PATIENCE_SECONDS = 0.1
 """The longest wait for each step of asking Redis."""

@@ -89,7 +89,7 @@ def test_a_process_that_made_few_calls_learns_of_the_others(
     one, other = throttling.CallCounter(), throttling.CallCounter()
     assert allowed(2, counter=one) == 2
     assert allowed(2_000, counter=other) in range(990, 1_001)
-    monkeypatch.setattr(throttling, "PORTION_SECONDS", 0)  # a second has passed
+    monkeypatch.setattr(throttling, "PORTION_SECONDS", 0)  # ten seconds have passed
     assert allowed(10, counter=one) <= 1
 
 

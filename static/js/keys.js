@@ -16,7 +16,7 @@ const hasAnswer = (group) => group.querySelector("[type=radio]:checked") || grou
 const typing = (target) => target.matches("textarea, select, input:not([type=radio], [type=checkbox], .cell)");
 const focused = (selector) => document.activeElement?.closest(selector);
 
-function current() {
+export function current() {
   return focused("#rating :is(.segments, .likert, .choice, .ranking, .written[data-question])") ?? groups().find((group) => !isAnswered(group));
 }
 

@@ -150,10 +150,25 @@ def test_the_guidelines_are_one_key_away(page: Page, talk: Project) -> None:
     panel = page.get_by_role("dialog", name="Guidelines")
     expect(panel.get_by_role("heading", name="Rate slowly")).to_be_visible()
     expect(panel).to_contain_text("Not useful: it misses the point")
+    expect(panel.locator(".asked")).to_have_text("Correctness")
+    expect(panel.locator(".asked")).to_be_in_viewport()
     press(page, "5", "s", "Escape")
     expect(panel).to_be_hidden()
     expect(page.locator("#rating :checked")).to_have_count(1)
     assert page.evaluate("document.activeElement.name") == here
+
+
+def test_the_guidelines_begin_at_the_rule_for_the_scale_in_focus(page: Page, talk: Project) -> None:
+    much = "Read every word.\n\n" * 60
+    rules = f"{much}\n\n- **Helpfulness:** does it help?\n\n{much}\n\n## Coherence\n\nIs it clear?\n\n{much}"
+    Guideline.objects.create(project=talk, version=1, text=rules)
+    talk.memberships.update(acknowledged_version=1)
+    asked = page.get_by_role("dialog", name="Guidelines").locator(".asked")
+    for keys, name in (("g", "Helpfulness:"), ("33g", "Coherence")):
+        press(page, *keys)
+        expect(asked).to_have_text(name)
+        expect(asked).to_be_in_viewport()
+        press(page, "Escape")
 
 
 def test_the_keys_do_nothing_behind_the_help(page: Page) -> None:

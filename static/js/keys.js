@@ -106,8 +106,8 @@ document.addEventListener("keydown", (event) => {
   if (native || (modal && key.length > 1)) return;
   if (move ? move() : press(key.length === 1 ? key.toLowerCase() : key)) event.preventDefault();
 });
-document.addEventListener("segments:done", ({ target }) => {
+document.addEventListener("group:done", ({ target }) => {
   const list = groups();
-  focusOn(list[list.indexOf(target.closest(".segments")) + 1]);
+  focusOn(list[list.indexOf(target.closest(GROUPS)) + 1]);
 });
 document.addEventListener("pointerdown", () => { rated = null; });

@@ -1,4 +1,5 @@
-// Puts responses in order: by dragging, by buttons, by keys. The selects hold the ranks; the lists only show them.
+// Puts responses in order: by their letters, by dragging, by buttons, by keys. The selects hold the ranks; the lists and
+// the badges on the responses only show them.
 const known = new WeakSet();
 const selectOf = (item) => item.querySelector("select");
 const rankOf = (item) => Number(selectOf(item).value);
@@ -69,6 +70,7 @@ function show(board) {
     item.draggable = !selectOf(item).matches(":disabled");
     item.querySelector("[data-shown]").textContent = at < 0 ? "" : at + 1;
     item.querySelector("[data-name]").textContent = nameOf(board, item, tiers);
+    showBadge(board, item, tiers);
   }
   const count = fill(board.dataset.count, { placed: placed.length, all: all.length });
   board.querySelector("[data-placed]").textContent = count;
@@ -76,6 +78,24 @@ function show(board) {
   // An element that is moved within the page loses the focus.
   if (board.contains(focused)) focused.focus({ preventScroll: true });
   return count;
+}
+
+// The rank stands on the response itself, where it is read; a click on it places the response, or takes it back.
+function showBadge(board, item, tiers) {
+  const head = document.getElementById(`head-${item.dataset.response}`), at = placeOf(tiers, item);
+  if (!head || !item.draggable) return;
+  let badge = head.querySelector(".badge");
+  if (!badge) {
+    badge = Object.assign(document.createElement("button"), { type: "button", className: "badge" });
+    badge.addEventListener("click", () => {
+      write(board, moves[rankOf(item) ? "back" : "place"](tiersOf(board), item));
+      say(board, item);
+    });
+    head.append(badge);
+  }
+  badge.textContent = at < 0 ? "–" : at + 1;
+  badge.setAttribute("aria-label", nameOf(board, item, tiers));
+  badge.classList.toggle("placed", at >= 0);
 }
 
 // Whoever has placed a response by its button or key goes on with the next one that is not placed.
@@ -96,9 +116,36 @@ function say(board, item) {
 const KEYS = { ArrowUp: "up", ArrowDown: "down" };
 const PLAIN = { "=": "tie", Delete: "back", Backspace: "back" };
 
+// The response that was typed last, and whether the next one is typed as its equal.
+let typed = null, ties = false;
+
+// C E = A: the letters of the responses in order, the best first, with = between equals.
+function type(board, key) {
+  if (key === "=" && typed) {
+    ties = true;
+    return true;
+  }
+  const item = items(board).find((one) => one.dataset.response === key.toUpperCase());
+  if (!item) {
+    if (key !== "Shift") typed = null; // on some keyboards = takes it
+    return false;
+  }
+  const tiers = without(tiersOf(board), item), at = typed && ties ? placeOf(tiers, typed) : -1;
+  write(board, at < 0 ? [...tiers, [item]] : tiers.with(at, [...tiers[at], item]));
+  item.querySelector("[data-handle]").focus();
+  say(board, item);
+  [typed, ties] = [item, false];
+  if (items(board).every(rankOf)) item.dispatchEvent(new CustomEvent("group:done", { bubbles: true }));
+  return true;
+}
+
 function onKey(event) {
   const item = event.target.closest("[data-response]"), board = event.currentTarget;
   if (!item || event.ctrlKey || event.metaKey || event.target.matches("select")) return;
+  if (!event.altKey && type(board, event.key)) {
+    event.preventDefault();
+    return void event.stopPropagation(); // many letters are keys of the page
+  }
   const name = event.altKey ? KEYS[event.key] : PLAIN[event.key];
   if (name) move(board, item, name);
   else if (event.altKey || !(event.key in KEYS) || !walk(board, item, event.key === "ArrowUp" ? -1 : 1)) return;
@@ -170,6 +217,7 @@ function begin(board) {
   }
   board.addEventListener("keydown", onKey);
   board.addEventListener("click", onClick);
+  board.addEventListener("focusout", ({ relatedTarget }) => { if (!board.contains(relatedTarget)) typed = null; });
   board.addEventListener("dragstart", (event) => {
     dragged = event.target.closest("[data-response]");
     event.dataTransfer.setData("text/plain", dragged.dataset.response);

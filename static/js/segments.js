@@ -50,7 +50,7 @@ function answer(cell, value) {
 
 // After the last cell of a response, its other scales or the next response follow.
 function leave(cell) {
-  cell.dispatchEvent(new CustomEvent("segments:done", { bubbles: true }));
+  cell.dispatchEvent(new CustomEvent("group:done", { bubbles: true }));
 }
 
 const goOn = (row, cell) => (row ? focusCell(row.querySelector(".cell")) : leave(cell));

@@ -88,6 +88,50 @@ def test_three_responses_are_ranked_by_keys(open_page: Open, talk: Project, alic
     assert stored() == "AC B"
 
 
+def badges(page: Page) -> list[str]:
+    return page.locator(".badge").all_inner_texts()
+
+
+def test_letters_are_typed_the_best_first(open_page: Open, talk: Project, alice: User) -> None:
+    Project.objects.update(domains=["Law", "Trade"])
+    page = opened(open_page, alice, 5)
+    handle(page, "A").focus()
+    press(page, *"ce=a")
+    assert (order(page), badges(page)) == ("1C 2A 2E", ["2", "–", "1", "–", "2"])
+    press(page, *"cb=c")
+    assert order(page) == "1A 1E 2B 2C"
+    press(page, "Shift", "d")
+    assert order(page) == "1A 1E 2B 2C 3D"
+    # What comes after the ranking is in focus.
+    expect(page.locator("[name=domain]").first).to_be_focused()
+    press(page, "2")
+    finish(page, 5)
+    assert stored() == "AE BC D"
+
+
+def test_a_letter_that_is_no_response_is_a_key_of_the_page(open_page: Open, talk: Project, alice: User) -> None:
+    page = opened(open_page, alice, 3)
+    handle(page, "A").focus()
+    press(page, "b", "s")
+    expect(page.locator("#skip")).to_have_attribute("open", "")
+    assert order(page) == "1B"
+
+
+def test_the_rank_is_beside_each_letter_and_can_be_clicked(open_page: Open, talk: Project, alice: User) -> None:
+    page = opened(open_page, alice, 3)
+    for letter in "CAB":
+        page.locator(f"#head-{letter} .badge").click()
+    assert badges(page) == ["2", "3", "1"]
+    page.get_by_label("Response A: rank 2").first.click()
+    assert badges(page) == ["–", "2", "1"]
+    assert violations(page) == []
+    page.locator("#head-A .badge").click()
+    page.reload()
+    assert badges(page) == ["3", "2", "1"]
+    finish(page, 3)
+    assert stored() == "C B A"
+
+
 def test_nine_responses_are_ranked_by_keys(open_page: Open, talk: Project, alice: User) -> None:
     page = opened(open_page, alice, 9)
     handle(page, "A").focus()

@@ -36,6 +36,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     """
     gc.disable()
     sys.dont_write_bytecode = False  # rewriting the assertions of all tests takes each worker seconds, every time
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # the tests share the cores: threads would spin for each other
     if "PYTEST_XDIST_WORKER" not in os.environ:
         _compile()
     if _only_distributes(early_config):

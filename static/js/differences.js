@@ -1,6 +1,7 @@
 // Shows where two responses differ: what they have in common is dimmed, and a key goes from difference to difference.
 const work = document.getElementById("work");
 const button = document.querySelector("[data-differences]"), next = document.querySelector("[data-next-difference]");
+const WORD = /[\p{L}\p{N}]/u; // other signs are shown, and not stopped at
 let on = false, last = null;
 
 function show() {
@@ -12,7 +13,7 @@ function show() {
 
 // In the order in which they are read: side by side, a line of both responses after the other.
 function inOrder() {
-  const seen = [...work.querySelectorAll(".differs")].filter((one) => one.checkVisibility());
+  const seen = [...work.querySelectorAll(".differs")].filter((one) => one.checkVisibility() && WORD.test(one.textContent));
   const places = new Map(seen.map((one) => [one, one.getBoundingClientRect()]));
   return seen.sort((one, other) => places.get(one).top - places.get(other).top || places.get(one).left - places.get(other).left);
 }
@@ -22,7 +23,8 @@ next.addEventListener("click", () => {
   const all = inOrder(), following = all[(all.indexOf(last) + 1) % all.length];
   last?.classList.remove("at");
   following?.classList.add("at");
-  following?.scrollIntoView({ block: "center" });
+  // To the upper edge: side by side, the scales cover the lower half of a long response.
+  following?.scrollIntoView({ block: "start" });
   last = following ?? null;
 });
 

@@ -11,7 +11,8 @@ const isUnsafe = (group) => group.closest(".scales").querySelector('[name^="safe
 const groups = () => [...document.querySelectorAll(GROUPS)].filter((group) => waits(group) || seen(group));
 const FIELDS = "[type=radio], [data-handle], textarea, input";
 const isTable = (group) => Boolean(group?.matches(".segments"));
-const isAnswered = (group) => (isTable(group) ? isFull(group) : hasAnswer(group));
+const isAnswered = (group) => (isTable(group) ? isFull(group) : group.matches(".ranking") ? isRanked(group) : hasAnswer(group));
+const isRanked = (group) => [...group.querySelectorAll("select")].every(({ value }) => value);
 const hasAnswer = (group) => group.querySelector("[type=radio]:checked") || group.querySelector("textarea, [type=text]")?.value;
 const typing = (target) => target.matches("textarea, select, input:not([type=radio], [type=checkbox], .cell)");
 const focused = (selector) => document.activeElement?.closest(selector);
@@ -65,6 +66,12 @@ function walk(way) {
   return true;
 }
 
+// The letters of the responses, while their ranking is what is asked next.
+function typesRank(key) {
+  const group = focused("#rating [data-question]") ? null : current();
+  return Boolean(group?.matches(".ranking")) && !group.dispatchEvent(new CustomEvent("ranking:type", { detail: key, cancelable: true }));
+}
+
 const controls = () => [...document.querySelectorAll("[data-key]")].filter(seen);
 
 function press(key) {
@@ -104,7 +111,7 @@ document.addEventListener("keydown", (event) => {
   const native = key === "Enter" && target.closest("button, a, summary, details, dialog");
   const move = modal ? null : /^[1-9]$/.test(key) ? () => rate(Number(key)) : moves[key];
   if (native || (modal && key.length > 1)) return;
-  if (move ? move() : press(key.length === 1 ? key.toLowerCase() : key)) event.preventDefault();
+  if (move ? move() : (!modal && typesRank(key)) || press(key.length === 1 ? key.toLowerCase() : key)) event.preventDefault();
 });
 document.addEventListener("group:done", ({ target }) => {
   const list = groups();

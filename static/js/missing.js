@@ -2,10 +2,23 @@
 // at what is missing, or at the head of the next task.
 document.addEventListener("change", (event) => {
   const group = event.target.closest(".likert.missing, .choice.missing, .written.missing");
-  if (!group || event.target.type === "checkbox") return;
+  if (group && event.target.type !== "checkbox") answer(group);
+});
+document.addEventListener("input", ({ target }) => {
+  const ranking = target.closest(".ranking");
+  if (ranking && [...ranking.querySelectorAll("select")].every(({ value }) => value)) answer(ranking);
+});
+
+// The list above the task shows what is still missing; it goes with the last of it, so that the page moves once.
+function answer(group) {
   group.classList.remove("missing");
   group.querySelector(".error-text")?.remove();
-});
+  const errors = document.getElementById("errors");
+  for (const link of errors?.querySelectorAll("a") ?? []) {
+    if (group.contains(document.getElementById(link.hash.slice(1)))) link.parentElement.classList.add("done");
+  }
+  if (errors && !errors.querySelector("li:not(.done)")) errors.remove();
+}
 
 function goOn() {
   const errors = document.getElementById("errors");

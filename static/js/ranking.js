@@ -132,7 +132,7 @@ function type(board, key) {
   }
   const tiers = without(tiersOf(board), item), at = typed && ties ? placeOf(tiers, typed) : -1;
   write(board, at < 0 ? [...tiers, [item]] : tiers.with(at, [...tiers[at], item]));
-  item.querySelector("[data-handle]").focus();
+  item.querySelector("[data-handle]").focus({ preventScroll: true }); // the texts stay in view
   say(board, item);
   [typed, ties] = [item, false];
   if (items(board).every(rankOf)) item.dispatchEvent(new CustomEvent("group:done", { bubbles: true }));
@@ -217,6 +217,7 @@ function begin(board) {
   }
   board.addEventListener("keydown", onKey);
   board.addEventListener("click", onClick);
+  board.addEventListener("ranking:type", (event) => { if (type(board, event.detail)) event.preventDefault(); });
   board.addEventListener("focusout", ({ relatedTarget }) => { if (!board.contains(relatedTarget)) typed = null; });
   board.addEventListener("dragstart", (event) => {
     dragged = event.target.closest("[data-response]");

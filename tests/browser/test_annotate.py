@@ -45,6 +45,19 @@ def test_a_missing_answer_is_named_and_nothing_is_lost(open_page: Open, talk: Pr
     assert not Annotation.objects.exists()
 
 
+def test_the_list_of_missing_answers_shrinks_as_they_are_given(open_page: Open, talk: Project, alice: User) -> None:
+    make_task(talk)
+    page = open_page(alice)
+    page.goto("/projects/talk/annotate/")
+    rate_everything(page, 2, scales=8)
+    page.get_by_role("button", name="Submit and next").click()
+    expect(page.locator("#errors li:not(.done)")).to_have_count(2)
+    page.keyboard.press("4")
+    expect(page.locator("#errors li:not(.done)")).to_have_count(1)
+    page.keyboard.press("4")
+    expect(page.locator("#errors")).to_have_count(0)
+
+
 def test_nothing_is_chosen_beforehand_and_no_model_is_named(open_page: Open, talk: Project, alice: User) -> None:
     make_task(talk)
     page = open_page(alice)

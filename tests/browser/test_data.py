@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from annotator.models import Project, Task, User
+from annotator.models import ExportJob, Project, Task, User
 from annotator.reading.search.word_index import take_words
 from annotator.stages import annotation
 from annotator.stages.pii.scans import scan_all
@@ -101,3 +101,15 @@ def test_an_export_is_looked_at_and_downloaded(open_page: Open, carol: User, tmp
     lines = (tmp_path / "file.csv").read_text().splitlines()
     assert len(lines) == 7
     assert lines[0].startswith("task,response,annotator,")
+
+
+def test_a_file_in_the_background_is_what_is_chosen_now_and_not_what_was_previewed(
+    open_page: Open, carol: User, workers: None
+) -> None:
+    page = open_page(carol)
+    page.goto("/projects/talk/data/export/?layout=annotations&format=jsonl")
+    page.get_by_label("disagreements").check()
+    page.get_by_label("Format").select_option("CSV")
+    page.get_by_role("button", name="Write this to a file in the background").click()
+    expect(page.locator("#files")).to_contain_text("disagreements")
+    assert ExportJob.objects.values_list("layout", "format").get() == ("disagreements", "csv")

@@ -109,6 +109,19 @@ def test_letters_are_typed_the_best_first(open_page: Open, talk: Project, alice:
     assert stored() == "AE BC D"
 
 
+def test_letters_rank_wherever_the_focus_is_once_the_scales_are_done(
+    open_page: Open, talk: Project, alice: User
+) -> None:
+    page = opened(open_page, alice, 3)
+    rate_everything(page, 3, scales=15)
+    page.get_by_role("heading", name="Response A").click()
+    press(page, *"ba=c")
+    assert order(page) == "1B 2A 2C"
+    page.get_by_role("button", name="Submit and next").click()
+    expect(page.get_by_role("heading", name="No task for you right now")).to_be_visible()
+    assert stored() == "B AC"
+
+
 def test_a_letter_that_is_no_response_is_a_key_of_the_page(open_page: Open, talk: Project, alice: User) -> None:
     page = opened(open_page, alice, 3)
     handle(page, "A").focus()

@@ -15,7 +15,7 @@ from annotator.models import Annotation, Assignment, Draft
 from annotator.pages.rating.rating_form import RatingForm, filled
 from annotator.pages.rating.returning import back
 from annotator.pages.rating.segment_cells import by_cell
-from annotator.pages.rating.skips_form import SkipForm
+from annotator.pages.rating.skips_form import ReportForm, SkipForm
 from annotator.reading import access
 from annotator.reading.access import user_of
 from annotator.reading.search.listing import excerpt
@@ -70,12 +70,12 @@ def revise(request: HttpRequest, assignment_id: int) -> HttpResponse:
     return redirect("revise", mine.pk)
 
 
-def stored_rating(request: HttpRequest, mine: Assignment, skip_form: SkipForm) -> dict[str, Any]:
-    """Returns the context of the page of `revise`, with a skip that was refused."""
+def stored_rating(request: HttpRequest, mine: Assignment, refused: dict[str, Any]) -> dict[str, Any]:
+    """Returns the context of the page of `revise`, with a skip or a report that was refused."""
     stored = get_object_or_404(mine.annotations.current().prefetch_related("ratings"))
     stored.assignment = mine
     form = RatingForm(mine.task.project, annotation.responses_to_rate(mine), initial=filled(stored))
-    return _page(request, mine, stored, form) | {"skip_form": skip_form}
+    return _page(request, mine, stored, form) | refused
 
 
 def _page(request: HttpRequest, mine: Assignment, stored: Annotation, form: RatingForm) -> dict[str, Any]:
@@ -91,6 +91,7 @@ def _page(request: HttpRequest, mine: Assignment, stored: Annotation, form: Rati
         "open": is_open,
         "pii": marks,
         "skip_form": SkipForm(mine.task, marks),
+        "report_form": ReportForm(),
         "back": back(request),
         "previous": annotation.previous_rating(project, user_of(request), before=stored),
         "newer": annotation.next_rating(project, user_of(request), after=stored),

@@ -253,8 +253,8 @@ def undo_report(request: HttpRequest, assignment_id: int) -> HttpResponse:
 
 def _refused_form(request: HttpRequest, mine: Assignment, form: dict[str, Any]) -> HttpResponse:
     """Answers with the task again, with the form as it was sent and what is wrong with it."""
-    if mine.state == Assignment.State.SUBMITTED and "skip_form" in form:
-        return render(request, "revise.html", history.stored_rating(request, mine, form["skip_form"]), status=422)
+    if mine.state == Assignment.State.SUBMITTED:
+        return render(request, "revise.html", history.stored_rating(request, mine, form), status=422)
     if mine.state != Assignment.State.LEASED:
         return redirect("annotate", mine.task.project.slug)
     return render(request, "annotate.html", work_context(request, mine.task.project, mine) | form, status=422)

@@ -166,3 +166,18 @@ def test_the_page_after_a_report_offers_to_undo_it(project: Project, cast: Cast,
     again = client.post(f"/assignments/{held.pk}/undo-report/", follow=True).content.decode()
     assert "The report is undone." in again
     assert not Report.objects.exists()
+
+
+def test_what_one_has_rated_is_reported_from_its_own_page(project: Project, cast: Cast, alice_page: Client) -> None:
+    task = make_task(project)
+    mine = rate(project, cast.alice).annotation.assignment
+    assert 'id="report"' in alice_page.get(f"/assignments/{mine.pk}/revise/").content.decode()
+    refused = alice_page.post(f"/assignments/{mine.pk}/report/", {"category": "", "note": "look"})
+    assert (refused.status_code, refused.templates[0].name) == (422, "revise.html")
+    answer = alice_page.post(f"/assignments/{mine.pk}/report/", {"category": "illegal"}, follow=True)
+    assert "Reported." in answer.content.decode()
+    task.refresh_from_db()
+    assert (task.state, Report.objects.get().assignment) == (Task.State.QUARANTINED, mine)
+    alice_page.post(f"/assignments/{mine.pk}/undo-report/")
+    task.refresh_from_db()
+    assert (task.state, mine.annotations.current().count()) == (Task.State.OPEN, 1)

@@ -13,7 +13,8 @@ SHORTEST_EQUAL = 3
 MOST_WORDS = 50_000
 """Of both texts together. More would hold up the page, and nobody would read them word by word."""
 _FORMULA = "\x01"
-_WORD = re.compile(rf"\w+|{_FORMULA}+|[^\w\s{BLANK}]")
+# Equal signs are one word: a repeated one may be an entity, inside which nothing may be put.
+_WORD = re.compile(rf"\w+|([^\w\s{BLANK}])\1*")
 _TEXT = re.compile(rf"[^{BLANK}]+")
 
 

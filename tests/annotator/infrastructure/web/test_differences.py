@@ -13,7 +13,7 @@ from annotator.infrastructure.web.differences import DIFFERS, MOST_WORDS, with_d
 from annotator.infrastructure.web.markdown import render_markdown
 
 WRAPPED = re.compile(rf"{DIFFERS}(.*?)</span>", re.DOTALL)
-PIECES = ["the", "cat", "*sat*", "`on`", "a", "<b>", "&amp;", "$x<y$", "\n\n", "- it", "1.", "ü"]
+PIECES = ["the", "cat", "*sat*", "`on`", "a", "<b>", "&amp;", "&", "<", '"', "$x<y$", "\n\n", "- it", "1.", "ü"]
 WORDS = st.lists(st.sampled_from(PIECES))
 INSIDE = r"(?:<span[^>]*>[^<]*</span>|[^<])*"
 """What a wrapper is put around: text and formulas."""
@@ -44,6 +44,8 @@ def common(html: str) -> list[str]:
         ("It was **very good** indeed, I think.", "It was **quite good** indeed, I think.", (["very"], ["quite"])),
         ("Say 1 < 2 & go on now.", "Say 3 < 2 & go on now.", (["1"], ["3"])),
         ("a b c d x e f g h", "a b c d y e f g h", (["x"], ["y"])),
+        ("so & so", "so <b> & so", ([], ["&lt;b&gt;"])),
+        ("one two three & four", "one two three < four", (["&amp;"], ["&lt;"])),
     ],
 )
 def test_the_words_that_differ_are_wrapped(first: str, second: str, expected: tuple[list[str], list[str]]) -> None:
@@ -75,6 +77,7 @@ def test_only_wrappers_are_added_and_what_is_left_is_common(first: Sequence[str]
     one, other = with_differences(*htmls)
     assert [plain(one), plain(other)] == [html.replace("</span>", "") for html in htmls]
     assert common(one) == common(other)
+    assert not re.search(r"&[#\w]*<", one + other)  # nothing stands inside an entity
 
 
 @pytest.mark.parametrize("text", ['<span class="differs">', "</span><script>alert(1)</script>", '"><img src=x>'])

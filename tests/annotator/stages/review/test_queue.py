@@ -1,5 +1,7 @@
 """The queue's order, and that reading it costs the same however long it is."""
 
+import re
+
 import pytest
 from django.db import connection
 
@@ -69,6 +71,7 @@ def test_every_page_begins_in_the_index_where_its_first_row_is(project: Project,
         cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off")
     for part in (tasks, tasks.filter(review_spread=4, pk__gt=1), tasks.filter(review_spread__lt=4)):
         plan = part[:25].explain()
-        assert "Index Scan using task_review_order" in plan
+        # In a table this small both cost the same, where the place begins with one spread.
+        assert re.search("Index Scan using task_(review_order|by_spread)", plan)
         assert "Sort" not in plan
     assert "Index Cond: ((project_id" in plan

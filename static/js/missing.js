@@ -4,13 +4,9 @@ document.addEventListener("change", (event) => {
   const group = event.target.closest(".likert.missing, .choice.missing, .written.missing");
   if (group && event.target.type !== "checkbox") answer(group);
 });
-document.addEventListener("input", ({ target }) => {
-  const ranking = target.closest(".ranking");
-  if (ranking && [...ranking.querySelectorAll("select")].every(({ value }) => value)) answer(ranking);
-});
 
 // The list above the task shows what is still missing; it goes with the last of it, so that the page moves once.
-function answer(group) {
+export function answer(group) {
   group.classList.remove("missing");
   group.querySelector(".error-text")?.remove();
   const errors = document.getElementById("errors");

@@ -1,5 +1,7 @@
 // Puts responses in order: by their letters, by dragging, by buttons, by keys. The selects hold the ranks; the lists and
 // the badges on the responses only show them.
+import { answer } from "./missing.js";
+
 const known = new WeakSet();
 const selectOf = (item) => item.querySelector("select");
 const rankOf = (item) => Number(selectOf(item).value);
@@ -74,7 +76,7 @@ function show(board) {
   }
   const count = fill(board.dataset.count, { placed: placed.length, all: all.length });
   board.querySelector("[data-placed]").textContent = count;
-  if (!tray.length) board.querySelector(".error-text")?.remove();
+  if (!tray.length) answer(board);
   // An element that is moved within the page loses the focus.
   if (board.contains(focused)) focused.focus({ preventScroll: true });
   return count;

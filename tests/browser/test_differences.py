@@ -1,8 +1,5 @@
 """Where two responses differ: a key shows it, another goes from one difference to the next."""
 
-import os
-from pathlib import Path
-
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -50,8 +47,6 @@ def test_a_key_shows_the_differences_and_another_walks_them(
         expect(page.locator(".differs.at")).to_be_in_viewport()
         walked.append(at(page))
     assert walked == ([one, other] * 2 if width > 900 else [one] * 4)
-    if folder := os.environ.get("SCREENSHOTS"):
-        page.screenshot(path=Path(folder) / f"differences-{width}.png")
     page.keyboard.press("w")
     expect(page.locator("#work.differing")).to_have_count(0)
 

@@ -114,9 +114,12 @@ def test_letters_rank_wherever_the_focus_is_once_the_scales_are_done(
 ) -> None:
     page = opened(open_page, alice, 3)
     rate_everything(page, 3, scales=15)
+    page.get_by_role("button", name="Submit and next").click()
+    expect(page.locator("#errors")).to_be_visible()
     page.get_by_role("heading", name="Response A").click()
     press(page, *"ba=c")
     assert order(page) == "1B 2A 2C"
+    expect(page.locator("#errors")).to_have_count(0)
     page.get_by_role("button", name="Submit and next").click()
     expect(page.get_by_role("heading", name="No task for you right now")).to_be_visible()
     assert stored() == "B AC"

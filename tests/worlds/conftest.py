@@ -1,11 +1,9 @@
 """Workers that are there, and a trainer that works in this process: a process of its own would take seconds each."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from django.conf import LazySettings
-from django.utils import translation
 
 from annotator.infrastructure.background import heartbeats
 from annotator.infrastructure.background.heartbeats import QueueHealth
@@ -21,13 +19,6 @@ def _workers(monkeypatch: pytest.MonkeyPatch, settings: LazySettings, request: p
         settings.REWARD_BACKBONES = {"minilm": str(request.getfixturevalue("encoder_directory"))}
     monkeypatch.setattr(heartbeats, "listening", lambda: dict.fromkeys(heartbeats.QUEUES, QueueHealth(1, 0.5)))
     monkeypatch.setattr(training, "supervise", _supervise)
-
-
-@pytest.fixture(autouse=True)
-def _own_language() -> Iterator[None]:
-    """What a request leaves to the thread is gone afterwards."""
-    with translation.override("en"):
-        yield
 
 
 def _supervise(run: TrainingRun, verb: str, folder: Path) -> None:

@@ -112,7 +112,8 @@ def next_task(project: Project, annotator: User, *, now: datetime) -> Claim:
     half_done = task_choice.lock_one(situation.half_done) if situation.half_done else None
     picked = half_done or task_choice.pick(candidate, situation.line)
     if not picked:
-        return Claim(None, reason=why_nothing(candidate), locked=task_choice.is_locked(candidate))
+        reason = why_nothing(candidate)
+        return Claim(None, reason=reason, locked=reason == "leased_by_others" and task_choice.is_locked(candidate))
     if not half_done and gold_tasks.is_due(project) and (gold_task := gold_tasks.next_for(project, annotator)):
         gold_tasks.make_room(gold_task)
         picked = Picked(gold_task.pk, [response.position for response in responses_of(gold_task)])

@@ -1,7 +1,5 @@
 """The queue's order, and that reading it costs the same however long it is."""
 
-import re
-
 import pytest
 from django.db import connection
 
@@ -68,10 +66,11 @@ def test_what_the_reviewer_is_rating_is_skipped(project: Project, queue: list[Ta
 def test_every_page_begins_in_the_index_where_its_first_row_is(project: Project, queue: list[Task], kind: str) -> None:
     tasks = waiting(project, reason=kind)
     with connection.cursor() as cursor:
+        # In a table this small the other index costs the same. What was inserted has checks that wait until then.
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE; DROP INDEX task_by_spread")
         cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off")
     for part in (tasks, tasks.filter(review_spread=4, pk__gt=1), tasks.filter(review_spread__lt=4)):
         plan = part[:25].explain()
-        # In a table this small both cost the same, where the place begins with one spread.
-        assert re.search("Index Scan using task_(review_order|by_spread)", plan)
+        assert "Index Scan using task_review_order" in plan
         assert "Sort" not in plan
     assert "Index Cond: ((project_id" in plan

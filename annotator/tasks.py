@@ -13,7 +13,7 @@ from annotator.infrastructure.background import beat_schedule, failures, heartbe
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.webhooks import deliveries
 from annotator.managing import deletion
-from annotator.models import Import, Project
+from annotator.models import Project
 from annotator.outputs.exporting import export_jobs
 from annotator.outputs.releases import release_jobs
 from annotator.reading.search import word_index
@@ -66,38 +66,14 @@ def find_pii() -> int:
 
 
 @shared_task
-def enforce_exclusion(exclusion_id: int) -> int:
-    """Takes an excluded annotator's work out of the labels."""
-    with failures.as_whole("enforce_exclusions", _project_of(exclusion_id)):
-        return exclusions.enforce(exclusion_id, now=database_now())
-
-
-@shared_task
-def lift_exclusion(exclusion_id: int) -> int:
-    """Brings a readmitted annotator's work back."""
-    with failures.as_whole("enforce_exclusions", _project_of(exclusion_id)):
-        return exclusions.lift(exclusion_id, now=database_now())
-
-
-def _project_of(exclusion_id: int) -> Project | None:
-    return Project.objects.filter(exclusions=exclusion_id).first()
-
-
-@shared_task
 def enforce_exclusions() -> int:
-    """Finishes exclusions and readmissions whose worker was killed, and takes out work that has come in since."""
+    """Takes excluded people's work out of the labels, what has come in since too; brings back that of readmitted ones."""
     return exclusions.enforce_all(now=database_now())
 
 
 @shared_task
-def finish_deletion(project_id: int) -> int:
-    """Deletes what is left of a project that somebody has deleted."""
-    return deletion.finish(project_id)
-
-
-@shared_task
 def finish_deletions() -> int:
-    """Finishes deletions whose worker was killed or whose message was lost."""
+    """Deletes what is left of the projects that somebody has deleted."""
     return deletion.finish_all()
 
 
@@ -116,28 +92,14 @@ def forget_old_drafts() -> int:
 
 
 @shared_task
-def finish_withdrawal(import_id: int) -> int:
-    """Deletes the tasks of an import that is taken back; returns how many are deleted by now."""
-    row = Import.objects.filter(pk=import_id).first()
-    return withdrawal.finish(row, now=database_now()).removed if row else 0
-
-
-@shared_task
 def finish_withdrawals() -> int:
-    """Continues taking back imports whose worker was killed."""
+    """Deletes the tasks of imports that are taken back."""
     return withdrawal.finish_all(now=database_now())
 
 
 @shared_task
-def finish_bulk_change(change_id: int) -> None:
-    """Carries out a change of many tasks, or undoes it."""
-    with failures.as_whole("finish_bulk_changes", Project.objects.filter(bulk_changes=change_id).first()):
-        bulk_changes.finish(change_id, now=database_now())
-
-
-@shared_task
 def finish_bulk_changes() -> int:
-    """Continues changes of many tasks whose worker was killed or whose message was lost."""
+    """Carries out changes of many tasks, or undoes them."""
     return bulk_changes.finish_all(now=database_now())
 
 

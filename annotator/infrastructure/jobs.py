@@ -6,6 +6,9 @@ feature says what its jobs are, what a worker does with one, and what an attempt
 A worker holds a session lock of PostgreSQL for its job's kind and project, and one for a place among those that the
 installation has for the kind. So a project has one job of a kind at work at a time, jobs of several projects run beside
 each other, and a job that says it is at work while the lock of its project is free has lost its worker.
+
+Where the rows say what is left of the work, it can be stopped at any point and repeated, and needs no attempt: such
+work goes through `finish_left`, under the same locks.
 """
 
 import threading
@@ -19,7 +22,7 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import F, OuterRef, QuerySet, Subquery
 
-from annotator.infrastructure.background import fitness, heartbeats
+from annotator.infrastructure.background import failures, fitness, heartbeats
 from annotator.infrastructure.background.failures import safe_text
 from annotator.infrastructure.db import locks
 from annotator.infrastructure.db.clock import database_now
@@ -27,6 +30,7 @@ from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.stopping import stopping
 from annotator.infrastructure.storage import disk_space
 from annotator.infrastructure.storage.hidden_paths import without_places
+from annotator.models import Project
 from annotator.models.jobs import Job
 
 ATTEMPTS = 3
@@ -87,7 +91,7 @@ def run_waiting(kind: JobKind[J], *, most: int | None = None) -> int:
     ended = 0
     while ended != most and heartbeats.takes_work():
         with ExitStack() as held:  # the locks that stand for this worker
-            job = _take(kind, held) if kind.silent_after or _has_place(kind, held) else None
+            job = _take(kind, held) if kind.silent_after or _has_thread(held) and _has_place(kind.name, held) else None
             if job is None or not _carry_out(kind, job):
                 break
         ended += 1
@@ -117,6 +121,22 @@ def require_go_on() -> None:
         raise Postponed
 
 
+def finish_left(name: str, left: QuerySet[Any], finish: Callable[[Any], int], *, project: str = "project_id") -> int:
+    """Does for every row what is left of its work; returns the sum of what `finish` returns.
+
+    A failure is written down with its project (background/failures.py), and keeps no other from being finished.
+    """
+
+    def of_project(at: Project) -> int | None:
+        with locks.session_lock(name, at.pk) as is_ours:
+            return sum(map(finish, left.filter(**{project: at.pk}).order_by("pk"))) if is_ours else None
+
+    with ExitStack() as held:
+        if not _has_place(name, held):
+            return 0
+        return failures.each_project(name, Project.objects.filter(pk__in=left.values(project)), of_project)
+
+
 # Whose turn it is ------------------------------------------------------------------------------------------
 
 
@@ -135,12 +155,16 @@ def by_turns(rows: QuerySet[J], *, project: str = "project_id") -> QuerySet[J]:
     return ordered
 
 
-def _has_place(kind: JobKind[J], held: ExitStack) -> bool:
+def _has_thread(held: ExitStack) -> bool:
     # A worker's last thread is left to what takes a moment.
     if not _of_this_process.acquire(blocking=False):
         return False
     held.callback(_of_this_process.release)
-    return any(held.enter_context(locks.session_lock(f"place: {kind.name}", at)) for at in range(settings.JOBS_AT_ONCE))
+    return True
+
+
+def _has_place(name: str, held: ExitStack) -> bool:
+    return any(held.enter_context(locks.session_lock(f"place: {name}", at)) for at in range(settings.JOBS_AT_ONCE))
 
 
 def _take(kind: JobKind[J], held: ExitStack) -> J | None:

@@ -11,8 +11,8 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from annotator.infrastructure import audit
-from annotator.infrastructure.background import failures, messages
+from annotator.infrastructure import audit, jobs
+from annotator.infrastructure.background import messages
 from annotator.infrastructure.db import locks
 from annotator.infrastructure.db.retries import in_transaction
 from annotator.infrastructure.refusals import Refusal
@@ -73,7 +73,7 @@ def delete(project: Project, *, confirm: str, now: datetime) -> bool:
     if would_go.tasks <= SYNC_LIMIT:
         finish(project.pk)
         return True
-    messages.send_on_commit("annotator.tasks.finish_deletion", [project.pk])
+    messages.send_on_commit("annotator.tasks.finish_deletions")
     return False
 
 
@@ -111,7 +111,7 @@ def finish(project_id: int) -> int:
 def finish_all() -> int:
     """Finishes every deletion that was interrupted; returns how many tasks it deleted."""
     unfinished = Project.objects.filter(deleted_at__isnull=False)
-    return failures.each_project("finish_deletions", unfinished, lambda project: finish(project.pk))
+    return jobs.finish_left("finish_deletions", unfinished, lambda project: finish(project.pk), project="pk")
 
 
 @in_transaction

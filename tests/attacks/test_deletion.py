@@ -120,9 +120,9 @@ def test_a_large_project_goes_in_the_background(
     assert carol.get(TALK).status_code == 404
     assert as_user(cast.alice).post(f"{TALK}next/").status_code == 404
     assert Task.objects.count() == 5
-    assert tasks.finish_deletion(rated.pk) == 5
+    assert tasks.finish_deletions() == 5
     assert not Project.objects.exists()
-    assert tasks.finish_deletion(rated.pk) == 0
+    assert tasks.finish_deletions() == 0
 
 
 def test_nobody_works_in_a_project_that_is_being_deleted(project: Project, cast: Cast, as_user: As) -> None:

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
 from operator import or_
-from typing import Any
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, Q
 
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.storage.hidden_paths import without_places
@@ -25,34 +24,28 @@ _SECRETS = re.compile(r"//[^/@\s]*@|(?:password|passwd|token|secret)\s*[=:]\s*\S
 _log = logging.getLogger(__name__)
 
 
-def each_project(task: str, projects: Iterable[Project], work: Callable[[Project], int]) -> int:
-    """Runs `work` for every project, even if it fails for some; returns the sum of its results.
+def each_project(task: str, projects: Iterable[Project], work: Callable[[Project], int | None]) -> int:
+    """Runs `work` for every project, even if it fails for some; returns the sum of its results. None: it was not done.
 
     Earlier failures of the task are deleted for all projects in which it did not fail now. That includes projects that
     are not among `projects` any more, as there is no work left that could fail.
     """
-    done, failed = 0, []
+    done, kept = 0, []
     with _raised(task, None):
         for project in projects:
             try:
-                done += work(project)
+                if (result := work(project)) is None:
+                    kept.append(Q(project=project))
+                else:
+                    done += result
             except Exception as error:  # noqa: BLE001  any failure of one project is recorded, and the others go on
                 if _is_going(project):
                     continue
                 note(task, project, error)
-                failed.append(Q(project=project))
+                kept.append(Q(project=project))
     earlier = BackgroundFailure.objects.filter(task=task)
-    (earlier.exclude(reduce(or_, failed)) if failed else earlier).delete()
+    (earlier.exclude(reduce(or_, kept)) if kept else earlier).delete()
     return done
-
-
-def each_left(task: str, rows: QuerySet[Any], work: Callable[[Any], int]) -> int:
-    """Does what lost workers and lost messages have left of these rows, project by project, as `each_project` does."""
-
-    def go_on(project: Project) -> int:
-        return sum(work(row) for row in rows.filter(project=project).order_by("pk"))
-
-    return each_project(task, Project.objects.filter(pk__in=rows.values("project")), go_on)
 
 
 @contextmanager
@@ -75,8 +68,8 @@ def _raised(task: str, project: Project | None) -> Iterator[None]:
 
 
 def _is_going(project: Project) -> bool:
-    """Returns whether somebody has deleted the project, so that what the work has written refers to nothing."""
-    return not Project.objects.standing().filter(pk=project.pk).exists()
+    """Returns whether somebody has deleted the project since it was read: what the work writes may refer to nothing."""
+    return not Project.objects.filter(pk=project.pk, deleted_at=project.deleted_at).exists()
 
 
 def note(task: str, project: Project | None, error: Exception) -> None:

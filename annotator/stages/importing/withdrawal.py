@@ -12,8 +12,8 @@ from typing import Any
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
-from annotator.infrastructure import audit
-from annotator.infrastructure.background import failures, heartbeats, messages
+from annotator.infrastructure import audit, jobs
+from annotator.infrastructure.background import heartbeats, messages
 from annotator.infrastructure.db.retries import in_transaction
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.web.numbers import number
@@ -114,7 +114,7 @@ def take_back(import_row: Import, *, by: User | None, now: datetime) -> Import:
         heartbeats.require("light")
     begun = begin(import_row, by=by, now=now)
     if large:
-        messages.send_on_commit("annotator.tasks.finish_withdrawal", [begun.pk])
+        messages.send_on_commit("annotator.tasks.finish_withdrawals")
         return begun
     return finish(begun, now=now)
 
@@ -161,7 +161,7 @@ def finish(import_row: Import, *, now: datetime) -> Import:
 def finish_all(*, now: datetime) -> int:
     """Finishes the withdrawals during which a worker was stopped; returns how many there were."""
     left = Import.objects.being_taken_back()
-    return failures.each_left("finish_withdrawals", left, lambda import_row: bool(finish(import_row, now=now)))
+    return jobs.finish_left("finish_withdrawals", left, lambda import_row: bool(finish(import_row, now=now)))
 
 
 @in_transaction

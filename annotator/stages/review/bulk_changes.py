@@ -12,8 +12,8 @@ from django.db.models import F, QuerySet
 from django.db.models.expressions import RawSQL
 from django.utils.translation import gettext as _
 
-from annotator.infrastructure import audit
-from annotator.infrastructure.background import failures, heartbeats, messages
+from annotator.infrastructure import audit, jobs
+from annotator.infrastructure.background import heartbeats, messages
 from annotator.infrastructure.db import locks
 from annotator.infrastructure.db.retries import in_transaction
 from annotator.infrastructure.db.statements import Statement
@@ -135,7 +135,7 @@ def finish(change_id: int, *, now: datetime) -> BulkChange | None:
 def finish_all(*, now: datetime) -> int:
     """Finishes the changes during which a worker was stopped; returns how many there were."""
     left = BulkChange.objects.unfinished().filter(project__deleted_at=None)
-    return failures.each_left("finish_bulk_changes", left, lambda change: bool(finish(change.pk, now=now)))
+    return jobs.finish_left("finish_bulk_changes", left, lambda change: bool(finish(change.pk, now=now)))
 
 
 # Choosing --------------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def _begin_undoing(change: BulkChange, *, now: datetime) -> BulkChange:
 def _go_on(change: BulkChange, *, is_large: bool, now: datetime) -> BulkChange:
     """Carries out at once what concerns few tasks; the caller has asked for a light worker where they are many."""
     if is_large:
-        messages.send_on_commit("annotator.tasks.finish_bulk_change", [change.pk])
+        messages.send_on_commit("annotator.tasks.finish_bulk_changes")
         return change
     return finish(change.pk, now=now) or change
 

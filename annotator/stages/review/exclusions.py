@@ -11,8 +11,8 @@ from datetime import datetime
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
-from annotator.infrastructure import audit
-from annotator.infrastructure.background import failures, heartbeats, messages
+from annotator.infrastructure import audit, jobs
+from annotator.infrastructure.background import heartbeats, messages
 from annotator.infrastructure.db import locks
 from annotator.infrastructure.db.retries import in_transaction
 from annotator.infrastructure.db.storable_text import check_written
@@ -37,7 +37,7 @@ def exclude(project: Project, annotator: User, *, reason: str, by: User, now: da
     """
     exclusion = _bar(project, annotator, reason=reason, by=by, now=now)
     if counting(project, annotator)[SYNC_LIMIT:].exists():
-        messages.send_on_commit("annotator.tasks.enforce_exclusion", [exclusion.pk])
+        messages.send_on_commit("annotator.tasks.enforce_exclusions")
     else:
         enforce(exclusion.pk, now=now)
     return exclusion
@@ -61,7 +61,7 @@ def readmit(project: Project, annotator: User, *, now: datetime) -> Exclusion | 
     audit.record("annotator.readmitted", f"annotator {pseudonym(annotator.pk, project.pk)}", project=project)
     Exclusion.objects.filter(pk=exclusion.pk).update(readmitted_at=now)
     if much:
-        messages.send_on_commit("annotator.tasks.lift_exclusion", [exclusion.pk])
+        messages.send_on_commit("annotator.tasks.enforce_exclusions")
         return exclusion
     lift(exclusion.pk, now=now)
     return None
@@ -154,7 +154,7 @@ def enforce_all(*, now: datetime) -> int:
     def finish(exclusion: Exclusion) -> int:
         return (lift if exclusion.readmitted_at else enforce)(exclusion.pk, now=now)
 
-    return failures.each_left("enforce_exclusions", unfinished, finish)
+    return jobs.finish_left("enforce_exclusions", unfinished, finish)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.jobs import ATTEMPTS, Ended, FileMissing, JobKind, Postponed, by_turns, run_waiting
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.stopping import stopping
-from annotator.models import ImportJob, Project, User
+from annotator.models import BackgroundFailure, ImportJob, Project, User
 from tests.builders import NOW, make_project
 from tests.conftest import Cast
 
@@ -231,6 +231,61 @@ def test_silence_alone_decides_where_workers_outlast_the_database(project: Proje
     assert [again(job).state for job in (silent, busy, given_up)] == [State.WAITING, State.WORKING, State.FAILED]
     assert run_waiting(patient) == 1
     assert (again(silent).state, again(silent).tries) == (State.DONE, 2)
+
+
+# What can be repeated ---------------------------------------------------------------------------------------
+
+
+def finish_left(work: Callable[[ImportJob], int]) -> int:
+    left = ImportJob.objects.filter(state=State.WAITING).select_related("project")
+    return jobs.finish_left("test jobs", left, work)
+
+
+def end(job: ImportJob) -> int:
+    return ImportJob.objects.filter(pk=job.pk).update(state=State.DONE, finished_at=NOW)
+
+
+def test_what_is_left_goes_on_project_by_project_beside_each_other(project: Project, settings: LazySettings) -> None:
+    settings.JOBS_AT_ONCE = 2
+    mine, mine_too, other = asked(project), asked(project), asked(make_project("two"))
+    BackgroundFailure.objects.create(task="test jobs", project=project, first_at=NOW, last_at=NOW)
+
+    def work(job: ImportJob) -> int:
+        if job == mine:
+            assert elsewhere(lambda: finish_left(end)) == 1
+            assert [again(job).state for job in (mine_too, other)] == [State.WAITING, State.DONE]
+            assert BackgroundFailure.objects.exists(), "nobody has seen this project succeed"
+        return end(job)
+
+    assert finish_left(work) == 2
+    assert not BackgroundFailure.objects.exists()
+
+
+def test_nobody_without_a_place_touches_what_is_left(project: Project, settings: LazySettings) -> None:
+    settings.JOBS_AT_ONCE = 1
+    asked(project)
+    asked(make_project("two"))
+    seen = []
+
+    def work(job: ImportJob) -> int:
+        seen.append(elsewhere(lambda: finish_left(end)))
+        return end(job)
+
+    assert (finish_left(work), seen) == (2, [0, 0])
+
+
+def test_what_cannot_be_finished_in_one_project_is_written_down_and_stops_no_other(project: Project) -> None:
+    gone = make_project("gone")
+    Project.objects.filter(pk=gone.pk).update(archived_at=NOW, deleted_at=NOW)
+    broken, fine = asked(gone), asked(project)
+
+    def work(job: ImportJob) -> int:
+        if job == broken:
+            raise ValueError("no luck")
+        return end(job)
+
+    assert (finish_left(work), again(fine).state) == (1, State.DONE)
+    assert BackgroundFailure.objects.get().project == gone, "a deletion that fails is seen as well"
 
 
 # What becomes of a job -------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from annotator.stages.review import adjudicate, exclude, exclusion_preview, excl
 from annotator.stages.review.admission import admit_and_settle
 from annotator.stages.review.exclusion_previews import ExclusionPreview, readmission_preview
 from annotator.stages.review.exclusions import SYNC_LIMIT, enforce, enforce_all, lift
-from annotator.tasks import enforce_exclusion, enforce_exclusions, lift_exclusion
+from annotator.tasks import enforce_exclusions
 from rewards import snapshots
 from rewards.models import Snapshot
 from tests.builders import (
@@ -200,11 +200,11 @@ def test_much_work_is_left_to_the_light_worker(
 ) -> None:
     rated_alone(project, cast.bob, 3)
     with django_capture_on_commit_callbacks(execute=True):
-        exclusion = excluded(project, cast.bob, cast.carol)
-    assert few_at_the_door == [("annotator.tasks.enforce_exclusion", [exclusion.pk])]
+        excluded(project, cast.bob, cast.carol)
+    assert few_at_the_door == [("annotator.tasks.enforce_exclusions", [])]
     assert assignment.claim(project, cast.bob, now=NOW).reason == "excluded"
     assert Assignment.objects.filter(counts=True).count() == 3
-    assert enforce_exclusion(exclusion.pk) == 3
+    assert enforce_exclusions() == 3
     assert not Assignment.objects.filter(counts=True).exists()
 
 
@@ -216,7 +216,7 @@ def test_the_exclusion_lasts_until_all_is_back(
     with django_capture_on_commit_callbacks(execute=True):
         going_on = readmit(project, cast.bob, now=NOW)
     assert going_on is not None
-    assert lift_exclusion(going_on.pk) == 3
+    assert enforce_exclusions() == 3
     assert not Exclusion.objects.exists()
     assert Assignment.objects.filter(counts=True, slot=1).count() == 3
 

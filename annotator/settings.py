@@ -290,8 +290,8 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # For the workers' connections; whoever sends a message waits for less (annotator/celery.py).
 CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 3, "socket_timeout": 10}
-# What the installation works on at once, of each kind of job; and jobs of all kinds that a light worker has at once, one
-# of whose four threads is left to what takes a moment (annotator/infrastructure/jobs.py).
+# Jobs of each kind that the installation works on at once, and jobs of all kinds that a light worker has at once: one
+# of its four threads is left to what takes a moment (annotator/infrastructure/jobs.py).
 JOBS_AT_ONCE = environment.count("JOBS_AT_ONCE", max(2, os.cpu_count() or 2))
 JOBS_A_WORKER = environment.count("JOBS_A_WORKER", 3)
 CELERY_TASK_PUBLISH_RETRY = (

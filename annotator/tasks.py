@@ -67,7 +67,7 @@ def find_pii() -> int:
 
 @shared_task
 def enforce_exclusions() -> int:
-    """Takes excluded people's work out of the labels, what has come in since too; brings back that of readmitted ones."""
+    """Takes excluded people's work out of the labels, what came in since as well; brings back who was readmitted."""
     return exclusions.enforce_all(now=database_now())
 
 

@@ -69,7 +69,7 @@ class AnnotatorsProjectSerializer(ModelSerializer[Project]):
 
     class Meta:
         model = Project
-        fields = [*setting_table.seen_by(Role.ANNOTATOR), *ABOUT]
+        fields = [*setting_table.SEEN_BY[Role.ANNOTATOR], *ABOUT]
 
 
 class ReviewersProjectSerializer(AnnotatorsProjectSerializer):
@@ -81,7 +81,7 @@ class ReviewersProjectSerializer(AnnotatorsProjectSerializer):
     progress = ProgressSerializer(read_only=True)
 
     class Meta(AnnotatorsProjectSerializer.Meta):
-        fields = [*setting_table.seen_by(Role.REVIEWER), *ABOUT, "progress"]
+        fields = [*setting_table.SEEN_BY[Role.REVIEWER], *ABOUT, "progress"]
 
 
 @extend_schema_field({"oneOf": [{"type": "string"}, {"$ref": "#/components/schemas/RubricText"}]})
@@ -131,7 +131,7 @@ class ProjectSerializer(KnownFields, ModelSerializer[Project]):
     class Meta:
         model = Project
         fields = [
-            *setting_table.seen_by(Role.MANAGER),
+            *setting_table.SEEN_BY[Role.MANAGER],
             setting_table.TRAINER,
             "guidelines",
             *ABOUT,

@@ -32,7 +32,7 @@ from annotator.models.public_ids import response_number
 from annotator.models.rubric import RUBRIC_SECONDS
 from annotator.reading import access
 from annotator.stages import annotation, assignment
-from annotator.stages.annotation import Submitted, asks_for_ranking
+from annotator.stages.annotation import Submitted
 from annotator.stages.annotation.cuts import cuts_of
 from annotator.stages.assignment import Claim
 
@@ -249,9 +249,9 @@ def lease(claimed: Claim) -> dict[str, Any]:
     leased = claimed.assignment
     if leased is None:
         return {"assignment": None, "reason": claimed.reason, "detail": claimed.explanation}
-    cuts = cuts_of(leased.task.project, leased.task, claimed.responses)
     shown: list[dict[str, Any]] = [{"id": response.public_id, "text": response.text} for response in claimed.responses]
-    if cuts:
+    if leased.task.project.aspects():
+        cuts = cuts_of(leased.task.project, leased.task, claimed.responses)
         for response, row in zip(claimed.responses, shown, strict=True):
             row["segments"] = shown_segments(cuts[response.pk])
     return {
@@ -270,7 +270,7 @@ def lease(claimed: Claim) -> dict[str, Any]:
 def _asked(project: Project, responses: int) -> list[str]:
     asked = {
         "preference": project.ask_preference and responses == 2,
-        "ranking": asks_for_ranking(project, responses),
+        "ranking": project.asks_for_ranking(responses),
         "confidence": project.ask_confidence,
         "safe": project.ask_safety,
         "feedback": project.ask_feedback,

@@ -91,7 +91,8 @@ def run_waiting(kind: JobKind[J], *, most: int | None = None) -> int:
     ended = 0
     while ended != most and heartbeats.takes_work():
         with ExitStack() as held:  # the locks that stand for this worker
-            job = _take(kind, held) if kind.silent_after or _has_thread(held) and _has_place(kind.name, held) else None
+            may_take = kind.silent_after or (_has_thread(held) and _has_place(kind.name, held))
+            job = _take(kind, held) if may_take else None
             if job is None or not _carry_out(kind, job):
                 break
         ended += 1

@@ -53,7 +53,8 @@ def create(given: Mapping[str, Any], *, by: User | None = None, guidelines: str 
     if own:
         rubrics.give(project.rubric, project, key=own.key)
     audit.record("project.created", f"project {project.slug}", project=project, **audit.fields_of(project))
-    publish_guidelines(project, guidelines)
+    if guidelines:
+        publish_guidelines(project, guidelines)
     if by:
         members.appoint_founder(project, by)
     return project
@@ -82,7 +83,8 @@ def change(project: Project, changes: Mapping[str, Any], *, guidelines: str = ""
     changed = audit.differences(before, audit.fields_of(stored))
     if changed:
         audit.record("project.changed", f"project {stored.slug}", project=stored, changed=changed)
-    publish_guidelines(stored, guidelines)
+    if guidelines:
+        publish_guidelines(stored, guidelines)
     if recounted := bool(RECOUNTING & set(changed)):
         assignment.recount_later(stored)
     project.refresh_from_db()

@@ -108,10 +108,11 @@ RECOUNTING = frozenset(setting.name for setting in SETTINGS if setting.recounts)
 OF_SEGMENTS = tuple(setting.name for setting in SETTINGS if setting.of_segments)
 
 
-def seen_by(role: Role) -> list[str]:
-    """Returns the names of the settings that members of this role see; TRAINER is the managers' alone."""
-    above = (Role.ANNOTATOR, Role.REVIEWER, Role.MANAGER)
-    return [setting.name for setting in SETTINGS if above.index(role) >= above.index(setting.seen_by)]
+_RISING = (Role.ANNOTATOR, Role.REVIEWER, Role.MANAGER)
+SEEN_BY: Mapping[Role, tuple[str, ...]] = {
+    role: tuple(one.name for one in SETTINGS if one.seen_by in _RISING[: _RISING.index(role) + 1]) for role in _RISING
+}
+"""The names of the settings that members of each role see; TRAINER is the managers' alone."""
 
 
 # The trainer ------------------------------------------------------------------------------------------------

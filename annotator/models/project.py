@@ -19,7 +19,7 @@ from annotator.infrastructure.limits import MOST_ANNOTATORS
 from annotator.infrastructure.refusals import Refusal
 from annotator.models.account_names import require_addressable
 from annotator.models.rubric import LONGEST_DOMAIN, RatedByRubric, Rubric, names_of_domains
-from annotator.models.scores import HIGHEST_SCORE
+from annotator.models.scores import FEWEST_RANKED, HIGHEST_SCORE
 
 if TYPE_CHECKING:
     from annotator.models.agreement import Progress
@@ -369,6 +369,10 @@ class Project(RatedByRubric, models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def asks_for_ranking(self, responses: int) -> bool:
+        """Says whether so many responses are to be ranked: three or more, in a project that asks for a preference."""
+        return self.ask_preference and responses >= FEWEST_RANKED
 
     def current_guideline(self) -> Guideline | None:
         return self.guidelines.order_by("-version").first()

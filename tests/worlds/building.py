@@ -10,7 +10,6 @@ from annotator.managing.preset_rubrics import AttributeText, RubricText
 from annotator.models import Attribute, Project, Response, Role, Rubric, User
 from annotator.stages import annotation, assignment
 from annotator.stages.annotation import ResponseRating, Submission
-from annotator.stages.annotation.completeness import asks_for_ranking
 from rewards import tasks
 from rewards.evaluation import evaluation
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
@@ -230,7 +229,7 @@ def submission_for(
         )
         for response in responses
     }
-    ranked = asks_for_ranking(project, len(responses))
+    ranked = project.asks_for_ranking(len(responses))
     order = sorted(qualities, key=lambda pk: -qualities[pk])
     return Submission(
         ratings,

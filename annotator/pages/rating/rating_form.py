@@ -37,7 +37,6 @@ from annotator.pages.rating.segments_form import SegmentTable, rating_table
 from annotator.stages.annotation import (
     ResponseRating,
     Submission,
-    asks_for_ranking,
     by_position,
     safety_errors,
     written_fault,
@@ -77,7 +76,7 @@ class ScoresForm(forms.Form):
                 strength: text for strength, text in PREFERENCE_TEXTS.items() if strength != TIE or project.allow_ties
             }
             self.fields["preference"] = choice(texts, _("Which response is better?"))
-        if asks_for_ranking(project, len(self.responses)):
+        if project.asks_for_ranking(len(self.responses)):
             for letter, response in self.lettered():
                 self.fields[rank_name(response.public_id)] = rank_field(letter, len(self.responses))
 

@@ -6,7 +6,6 @@ keeps half-filled forms, and `neighbours` leads from one rating to the next.
 
 from annotator.stages.annotation.completeness import (
     IncompleteRating,
-    asks_for_ranking,
     check_complete,
     check_scores,
     safety_errors,

@@ -207,7 +207,7 @@ def _preference_errors(submission: Submission, project: Project, responses: int)
 
 def _ranking_errors(submission: Submission, project: Project, responses: Sequence[int]) -> list[str]:
     if submission.ranking is None:
-        if not asks_for_ranking(project, len(responses)):
+        if not project.asks_for_ranking(len(responses)):
             return []
         text = _("the ranking is missing: put all %(count)s responses into tiers of ids, the best first")
         return [text % {"count": len(responses)}]
@@ -233,11 +233,6 @@ def _ranking_errors(submission: Submission, project: Project, responses: Sequenc
     if not all(submission.ranking):
         errors.append(_("a tier of the ranking is empty: leave it out"))
     return errors
-
-
-def asks_for_ranking(project: Project, responses: int) -> bool:
-    """Says whether the responses are to be ranked: three or more, in a project that asks for a preference."""
-    return project.ask_preference and responses >= FEWEST_RANKED
 
 
 # Segments ----------------------------------------------------------------------------------------------------

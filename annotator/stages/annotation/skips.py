@@ -14,7 +14,6 @@ from annotator.reading.assignment_rows import locked
 from annotator.stages import consensus
 from annotator.stages.annotation.recorded_refusals import Refused, record
 from annotator.stages.assignment import free_slot, passed_lately, require_holding_or_at_work
-from annotator.stages.gold import gold_tasks
 from annotator.stages.pii import quotations
 
 UNDO_FOR = timedelta(seconds=10)
@@ -162,8 +161,6 @@ def _bring_back(task: Task) -> None:
 def _lease_again(assignment: Assignment, now: datetime) -> bool:
     """Gives a task back to the annotator who has let it go; returns whether it has room and is in use."""
     task = assignment.task
-    if task.state == Task.State.GOLD:
-        gold_tasks.make_room(task)
     slot = free_slot(task)
     if slot is None or task.state not in (Task.State.OPEN, Task.State.GOLD):
         return False

@@ -209,8 +209,6 @@ def _take_place(assignment: Assignment, entitlement: Entitlement, now: datetime)
         return
     if assignment.state == Assignment.State.RELEASED:
         entitlement.require_at_work()
-    if assignment.task.state == Task.State.GOLD:
-        gold_tasks.make_room(assignment.task)
     barred = entitlement.bar_reason() or entitlement.has_filled_quota()
     assignment.slot = None if barred else free_slot(assignment.task)
     if assignment.slot is None:

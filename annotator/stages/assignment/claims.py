@@ -14,6 +14,7 @@ from annotator.stages.assignment.entitlement import REASONS, Entitlement
 from annotator.stages.assignment.leases import (
     WITH_RESPONSES,
     in_order,
+    make_room,
     reclaim_expired,
     responses_in_order,
     responses_of,
@@ -21,7 +22,6 @@ from annotator.stages.assignment.leases import (
     task_with_responses,
 )
 from annotator.stages.assignment.task_choice import HAD_BEFORE, LINE, NEXT_IN_LINE, Candidate, Picked, QueuePosition
-from annotator.stages.gold import gold_tasks
 
 PAUSES = (0.02, 0.05, 0.1, 0.2)
 """Seconds between the looks at tasks that others have locked, mostly by a claim or a submission of theirs."""
@@ -114,9 +114,9 @@ def next_task(project: Project, annotator: User, *, now: datetime) -> Claim:
     if not picked:
         reason = why_nothing(candidate)
         return Claim(None, reason=reason, locked=reason == "leased_by_others" and task_choice.is_locked(candidate))
-    if not half_done and gold_tasks.is_due(project) and (gold_task := gold_tasks.next_for(project, annotator)):
-        gold_tasks.make_room(gold_task)
-        picked = Picked(gold_task.pk, [response.position for response in responses_of(gold_task)])
+    if not half_done and (gold := task_choice.gold_instead(project, annotator)):
+        make_room(gold)
+        picked = Picked(gold.pk, [response.position for response in responses_of(gold)])
     return _lease(picked, project, annotator, now=now, expires=expires)
 
 

@@ -143,11 +143,21 @@ def _expire_some(project: Project, *, now: datetime) -> int:
 # Slots and orders ------------------------------------------------------------------------------------------
 
 
+def make_room(gold: Task) -> None:
+    """Gives a gold task another slot if it has none left, as everybody may rate it. The task's row is locked."""
+    if gold.open_slots == 0:
+        gold.slots_wanted += 1
+        gold.open_slots += 1
+        gold.save(update_fields=["slots_wanted", "open_slots"])
+
+
 def free_slot(task: Task) -> int | None:
-    """Returns the lowest slot that nobody holds, or None if the task has no room.
+    """Returns the lowest slot that nobody holds, or None if the task has no room. The task's row is locked.
 
     A free number alone is no room: after the wanted number was lowered, somebody may hold a slot above it.
     """
+    if task.state == Task.State.GOLD:
+        make_room(task)
     if task.open_slots == 0:
         return None
     taken = set(Assignment.objects.filter(task=task, slot__isnull=False).values_list("slot", flat=True))

@@ -1,5 +1,6 @@
 """Chooses the next task: begun ones first, in their line; then untouched ones, by priority and by what the reward model
-is least certain of, those first that were searched for personal information, from a random place.
+is least certain of, those first that were searched for personal information, from a random place. Now and then a gold
+task goes before them.
 
 The cost grows neither with the number of tasks nor with what an annotator has done. Each read follows an index and
 stops at its first row; begun tasks that an annotator cannot take are passed once, as their Tally remembers their place
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from annotator.infrastructure.db.statements import Row, Statement
-from annotator.models import Project, User
+from annotator.models import Assignment, Gold, Project, Task, User
 
 OUT_OF_REACH = ["leased", "submitted", "skipped"]
 HAD_BEFORE = [*OUT_OF_REACH, "released"]
@@ -166,6 +167,24 @@ def _picked(row: Row | None) -> Picked | None:
 def untouched_plan(candidate: Candidate) -> str:
     """Returns what EXPLAIN says of the read of untouched tasks."""
     return _IN_ANY_LANGUAGE.plan(**candidate.parameters(), place=random_place())
+
+
+# Gold tasks ------------------------------------------------------------------------------------------------
+
+
+def gold_instead(project: Project, annotator: User) -> Task | None:
+    """Locks and returns a gold task that the annotator has not had, once in about `gold_every` calls, by chance."""
+    # At a fixed place in the stream annotators would recognise it.
+    if not project.gold_every or random.random() * project.gold_every >= 1:
+        return None
+    # SKIP LOCKED: annotators who ask at the same time get different gold tasks instead of waiting for each other.
+    return (
+        Task.objects.filter(project=project, state=Task.State.GOLD, gold__use=Gold.Use.STREAM)
+        .untouched_by(annotator.pk, states=tuple(Assignment.State.values))
+        .select_for_update(skip_locked=True, no_key=True, of=("self",))
+        .order_by("?")
+        .first()
+    )
 
 
 # When nothing was found ------------------------------------------------------------------------------------

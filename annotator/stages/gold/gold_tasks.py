@@ -1,6 +1,5 @@
-"""Mixes gold tasks into the stream of work, compares the answers with the experts', and pauses annotators."""
+"""Compares what annotators answer to gold tasks with the experts' answers, and pauses annotators."""
 
-import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -8,35 +7,8 @@ from typing import Any
 from django.db import transaction
 
 from annotator.infrastructure import audit
-from annotator.models import Annotation, Assignment, Gold, Membership, PauseReason, Project, Rating, Role, Task, User
+from annotator.models import Annotation, Assignment, Gold, Membership, PauseReason, Rating, Role
 from annotator.statistics.measures import AgainstExperts, against_experts
-
-
-def is_due(project: Project) -> bool:
-    """Decides by chance whether the next task should be a gold one."""
-    # At a fixed place in the stream annotators would recognise it.
-    return project.gold_every > 0 and random.random() * project.gold_every < 1
-
-
-def next_for(project: Project, annotator: User) -> Task | None:
-    """Returns a gold task of the stream that this annotator has not had, with its row locked, or None."""
-    # SKIP LOCKED: annotators who ask at the same time get different gold tasks instead of waiting for each other.
-    states = tuple(Assignment.State.values)
-    return (
-        Task.objects.filter(project=project, state=Task.State.GOLD, gold__use=Gold.Use.STREAM)
-        .untouched_by(annotator.pk, states=states)
-        .select_for_update(skip_locked=True, no_key=True, of=("self",))
-        .order_by("?")
-        .first()
-    )
-
-
-def make_room(task: Task) -> None:
-    """Gives a gold task another slot if it has none left, as everybody may rate it. The task's row is locked."""
-    if task.open_slots == 0:
-        task.slots_wanted += 1
-        task.open_slots += 1
-        task.save(update_fields=["slots_wanted", "open_slots"])
 
 
 def judge(assignment: Assignment, *, now: datetime) -> None:

@@ -489,7 +489,7 @@ def link_rows(project: Project, holder: User, manager: User) -> dict[str, Any]:
 
 
 def model_rows(project: Project, task: Task) -> dict[str, Any]:
-    model = make_model(project, 1)
+    model, policy = make_model(project, 1), make_policy(project)
     counts = dict.fromkeys(("train_tasks", "validation_tasks", "labels"), 1)
     snapshot = Snapshot.objects.create(
         project=project, content_hash=f"hash of {project}", path="-", manifest={}, marked_at=NOW, **counts
@@ -502,7 +502,8 @@ def model_rows(project: Project, task: Task) -> dict[str, Any]:
         "rewards_snapshot": snapshot.pk,
         "rewards_trainingrun": model.run_id,
         "rewards_rewardmodel": model.pk,
-        "rewards_policy": make_policy(project).pk,
+        "rewards_policy": policy.pk,
+        "policy_run": policy.run_id,
         "rewards_score": score.pk,
     }
 

@@ -18,7 +18,7 @@ from annotator.infrastructure.web.query_parameters import number_in
 from annotator.models import Adjudication, BulkChange, Label, SkipReason, Task, UnsafeCategory, Verdict
 from annotator.models.in_force import preferences_stated
 from annotator.pages.rating.rating_texts import comparison_text, preference_text, side_by_side
-from annotator.pages.rating.segments_form import review_tables
+from annotator.pages.review.segment_tables import review_tables
 from annotator.reading import access
 from annotator.reading.access import user_of
 from annotator.reading.pseudonyms import Naming

@@ -6,8 +6,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from annotator.pages.rating.rating_form import RatingForm
-from annotator.pages.rating.segment_cells import cell_name, cut_value, place_of
-from annotator.pages.rating.segments_form import SegmentTable
+from annotator.pages.rating.segments_form import SegmentTable, cell_name, cut_value, place_of
 from annotator.stages.annotation import require_room
 from annotator.stages.segmenting import CannotRecut, Range, joined, split
 

@@ -14,7 +14,7 @@ from annotator.infrastructure.web.paging import page_of
 from annotator.models import Annotation, Assignment, Draft
 from annotator.pages.rating.rating_form import RatingForm, filled
 from annotator.pages.rating.returning import back
-from annotator.pages.rating.segment_cells import by_cell
+from annotator.pages.rating.segments_form import by_cell
 from annotator.pages.rating.skips_form import ReportForm, SkipForm
 from annotator.reading import access
 from annotator.reading.access import user_of

@@ -15,8 +15,7 @@ from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.web.acting import show_refusal
 from annotator.models import QualificationAnswer, QualificationRun, Response, Task
 from annotator.pages.rating.rating_form import GoldForm
-from annotator.pages.rating.segment_cells import by_cell, half_filled
-from annotator.pages.rating.segments_form import practice_table
+from annotator.pages.rating.segments_form import by_cell, half_filled, practice_table
 from annotator.reading import access
 from annotator.reading.access import user_of
 from annotator.stages import annotation, assignment

@@ -32,8 +32,7 @@ from annotator.pages.rating.ranking_form import (
     ranking,
     refuse_unranked,
 )
-from annotator.pages.rating.segment_cells import filled_segments
-from annotator.pages.rating.segments_form import SegmentTable, rating_table
+from annotator.pages.rating.segments_form import SegmentTable, filled_segments, rating_table
 from annotator.stages.annotation import (
     ResponseRating,
     Submission,

@@ -1,30 +1,115 @@
 """The table of a response's segments: a row for each segment, a cell for each aspect.
 
-`rating_table` is for those who rate, `review_tables` for those who compare ratings, `practice_table` for those who see
-their own answers beside the experts'. The cells are no fields of Django's: there may be a thousand of them.
+The cells are no fields of Django's: there may be a thousand of them. A form and a draft have one for each cell, comment
+and quote of a segment, and one for a cut that an annotator has changed. N is the response's public number, I the
+segment's index. A cell holds a level from 1, or a dash for an aspect that does not apply; scores in the data count
+from 0.
+
+    seg-N-I-ASPECT   comment-N-I   quote-N-I   cut-N
+
+The page's script sends the cells of a response as one field, `scored-segments-N`. It holds JSON: the keys of the
+`aspects`, and in `rows`, by the index of a segment, a character for each of them. A space is an answer that was taken
+back, and a full stop says nothing.
 """
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from textwrap import dedent
 from typing import Any
 
+from django.core.exceptions import BadRequest
+from django.http import QueryDict
 from django.utils.translation import gettext as _
 
-from annotator.models import Attribute, ExpertRating, Label, Project, QualificationAnswer, Rating, Response
-from annotator.pages.rating.segment_cells import (
-    cell_name,
-    cut_in,
-    cut_name,
-    cut_value,
-    is_answer,
-    place_of,
-    quoted,
-    score_in,
-    value_of,
-)
-from annotator.stages.review.rating_sheets import Reviewed, Sheet, SheetRater
-from annotator.stages.segmenting import Range, carried, finest_common_cut, ranges
+from annotator.infrastructure.limits import LONGEST_QUOTE, MOST_ATTRIBUTES
+from annotator.models import Attribute, ExpertRating, QualificationAnswer, Response
+from annotator.stages.segmenting import NotAPartition, Range, partition, ranges
+
+# How answers are written -----------------------------------------------------------------------------------
+
+DOES_NOT_APPLY = "–"
+_DASHES = {DOES_NOT_APPLY, "-", "x", "X"}
+
+
+def place_of(response: int, index: int) -> str:
+    """Returns the name of a segment, which ends the names of its fields."""
+    return f"{response}-{index}"
+
+
+def cell_name(place: str, aspect: str) -> str:
+    return f"seg-{place}-{aspect}"
+
+
+def cut_name(response: int) -> str:
+    return f"cut-{response}"
+
+
+def is_answer(value: str, aspect: Attribute) -> bool:
+    if value in _DASHES:
+        return True
+    return len(value) == 1 and value.isascii() and value.isdigit() and 1 <= int(value) <= len(aspect.levels)
+
+
+def score_in(value: str) -> int | None:
+    """Returns the score of a cell that holds an answer; None where the aspect does not apply."""
+    return None if value in _DASHES else int(value) - 1
+
+
+def value_of(score: int | None) -> str:
+    """Returns what a cell holds for a score."""
+    return DOES_NOT_APPLY if score is None else str(score + 1)
+
+
+def cut_value(cut: Sequence[Range]) -> str:
+    """Returns segments as the form holds them: the ends of all of them."""
+    return ",".join(str(end) for _start, end in cut)
+
+
+def cut_in(value: str, text: str) -> tuple[Range, ...]:
+    """Returns the segments of a text that the form holds; none where it holds none, or was changed by hand."""
+    try:
+        ends = [int(end) for end in value.split(",")] if value else []
+        return partition(text, list(zip([0, *ends], ends, strict=False))) if ends else ()
+    except (ValueError, NotAPartition):
+        return ()
+
+
+def quoted(quote: str, segment: Range, text: str) -> tuple[int, int]:
+    """Returns the characters that a comment is about. A quote is as it was shown, which may not be the source."""
+    words = quote.strip()[:LONGEST_QUOTE]
+    at = text.find(words, segment.start, segment.end) if words else -1
+    return (at, at + len(words)) if at >= 0 else (segment.start, segment.end)
+
+
+def filled_segments(
+    number: int,
+    aspects: Sequence[str],
+    scores: Sequence[Sequence[int | None]],
+    *,
+    cut: Sequence[Range] = (),
+    own: bool = False,
+    comments: Sequence[Sequence[Any]] = (),
+    text: str = "",
+) -> dict[str, str]:
+    """Returns values of the form from stored scores [segments][aspects] of the response with this public number."""
+    values = {
+        cell_name(place_of(number, index), aspect): value_of(score)
+        for index, row in enumerate(scores)
+        for aspect, score in zip(aspects, row, strict=True)
+    }
+    if own:
+        values[cut_name(number)] = cut_value(cut)
+    for start, end, words in comments:
+        index = next((index for index, segment in enumerate(cut) if segment.start <= start < segment.end), 0)
+        values[f"comment-{place_of(number, index)}"] = words
+        if cut and (start, end) != cut[index]:
+            values[f"quote-{place_of(number, index)}"] = text[start:end]
+    return values
+
+
+# The table -------------------------------------------------------------------------------------------------
 
 OTHER_CUT = -1
 """In place of a score where none of the rater's segments contains this one."""
@@ -184,12 +269,12 @@ def rating_table(
     for index, segment in enumerate(own or ranges(response.segments)):
         place = place_of(response.public_id, index)
         comment, quote = (_text(values, f"{kind}-{place}") for kind in ("comment", "quote"))
-        row = _row(response, index, segment, [cell(place, aspect) for aspect in aspects])
+        row = row_of(response, index, segment, [cell(place, aspect) for aspect in aspects])
         rows.append(replace(row, comment=comment, quote=quote) if comment or quote else row)
     return SegmentTable(letter, response, aspects, rows, rates=True, own_cut=own)
 
 
-def _row(response: Response, index: int, segment: Range, cells: Sequence[SegmentCell]) -> SegmentRow:
+def row_of(response: Response, index: int, segment: Range, cells: Sequence[SegmentCell]) -> SegmentRow:
     return SegmentRow(index + 1, place_of(response.public_id, index), segment, segment.of(response.text), cells)
 
 
@@ -202,124 +287,89 @@ def practice_table(
         return None
 
     def cell(aspect: Attribute, own: Sequence[int | None], theirs: Sequence[int | None]) -> SegmentCell:
-        pair = [_score(aspect.key, mine.aspects, own), _score(aspect.key, experts.aspects, theirs)]
-        return SegmentCell(aspect, rater_levels=_levels(pair), disputed=pair[0] != pair[1])
+        pair = [score_of(aspect.key, mine.aspects, own), score_of(aspect.key, experts.aspects, theirs)]
+        return SegmentCell(aspect, rater_levels=levels_shown(pair), disputed=pair[0] != pair[1])
 
     pairs = zip(ranges(response.segments), mine.segment_scores, experts.segment_scores, strict=True)
     rows = [
-        _row(response, index, segment, [cell(aspect, own, theirs) for aspect in aspects])
+        row_of(response, index, segment, [cell(aspect, own, theirs) for aspect in aspects])
         for index, (segment, own, theirs) in enumerate(pairs)
     ]
     return SegmentTable(letter, response, aspects, rows)
 
 
-def _score(aspect: str, aspects: Sequence[str], row: Sequence[int | None]) -> int | None:
+def score_of(aspect: str, aspects: Sequence[str], row: Sequence[int | None]) -> int | None:
     return row[aspects.index(aspect)] if aspect in aspects else None
 
 
-def _levels(scores: Sequence[int | None]) -> str:
+def levels_shown(scores: Sequence[int | None]) -> str:
     return " ".join("…" if score == OTHER_CUT else value_of(score) for score in scores)
 
 
-# What all raters said --------------------------------------------------------------------------------------
+# What the script sends -------------------------------------------------------------------------------------
+
+PREFIX = "scored-segments-"
+UNSAID = "."
+_OURS = ("csrfmiddlewaretoken", "changed")
+_KEY = re.compile(r"[a-z][a-z0-9_]*")
 
 
-def review_tables(
-    shown: Reviewed,
-    project: Project,
-    *,
-    finest: bool,
-    labels: Mapping[int, Label] = {},
-    expected: Mapping[int, Sequence[Sequence[float | None]]] = {},
-) -> list[SegmentTable]:
-    """Returns each response's table with the levels of all raters; none where no segments are rated, or cut yet.
+def by_cell(sent: QueryDict) -> QueryDict:
+    """Returns the form with a field for each cell. What `changed` names of the fields for responses, it names by cell.
 
-    It has the response's own segments, or the `finest` common cut of all its raters. By its own segments, a rater who
-    has cut the response in another way has the scores of that segment of theirs which contains the response's. `labels`
-    and the scores that a model `expected` are by response.
+    Raises:
+        BadRequest: such a field holds something else than the page writes.
     """
-    if not project.aspects() or any(sheet.response.segments is None for sheet in shown.sheets):
-        return []
-    return [
-        _review_table(sheet, shown, project, finest, labels.get(sheet.response.pk), expected.get(sheet.response.pk, ()))
-        for sheet in shown.sheets
-    ]
+    folded = [name for name in sent if name.startswith(PREFIX)]
+    if not folded:
+        return sent
+    form = sent.copy()
+    changed = [name for name in form.getlist("changed") if name not in folded]
+    for name in folded:
+        # A field with several values: the last one counts, as for all others.
+        response = name.removeprefix(PREFIX)
+        aspects, rows = _read(str(form.pop(name)[-1]))
+        cells = {
+            cell_name(f"{response}-{index}", aspect): value.strip()
+            for index, row in rows.items()
+            for aspect, value in zip(aspects, row, strict=False)
+            if value != UNSAID
+        }
+        for cell, value in cells.items():
+            form[cell] = value
+        changed += cells if name in sent.getlist("changed") else []
+    form.setlist("changed", changed)
+    return form
 
 
-def _review_table(
-    sheet: Sheet,
-    shown: Reviewed,
-    project: Project,
-    finest: bool,
-    label: Label | None,
-    expected: Sequence[Sequence[float | None]],
-) -> SegmentTable:
-    response, aspects, own = sheet.response, project.aspects(), ranges(sheet.response.segments)
-    rated = [
-        (rater, rating if rating and rating.segment_scores is not None else None)
-        for rater, rating in zip(shown.raters, sheet.ratings, strict=True)
-    ]
-    others = [ranges(rating.cut) for _rater, rating in rated if rating and rating.cut]
-    cut = finest_common_cut([own, *others]) if finest and others else own
-    keys = [aspect.key for aspect in aspects]
-    said = [_scores(rating, rater.annotation.aspects, keys, own, cut) if rating else None for rater, rating in rated]
-    agreed = _label_scores(label, keys, cut, response)
+def half_filled(sent: QueryDict) -> tuple[dict[str, Any], list[str]]:
+    """Returns a half-filled form as drafts keep it, and the names of the fields that the page says have changed.
 
-    def cell(index: int, place: int) -> SegmentCell:
-        scores = [of_rater[index][place] if of_rater else None for of_rater in said]
-        known = [(rater, score) for (rater, _rating), score in zip(rated, scores, strict=True) if score is not None]
-        counting = [score for rater, score in known if rater.counts and score != OTHER_CUT]
-        return SegmentCell(
-            aspects[place],
-            rater_levels=_levels(scores),
-            disputed=bool(counting) and max(counting) - min(counting) > project.drop_above,
-            label_level=agreed[index][place] if agreed else "",
-        )
-
-    rows = []
-    for index, segment in enumerate(cut):
-        row = _row(response, index, segment, [cell(index, place) for place in range(len(aspects))])
-        scores = [score for score in expected[index] if score is not None] if len(expected) == len(cut) else []
-        mean = 1 + sum(scores) / len(scores) if scores else None
-        rows.append(replace(row, remarks=_remarks(segment, response, rated), expected=mean))
-    return SegmentTable(sheet.letter, response, aspects, rows)
+    A changed field that was not sent has no answer any more. Raises BadRequest as `by_cell` does.
+    """
+    form = by_cell(sent)
+    changed = form.getlist("changed")
+    # Check boxes alone have several values.
+    values = {name: values if _is_boxes(name) else values[-1] for name, values in form.lists() if name not in _OURS}
+    return {name: [] if _is_boxes(name) else "" for name in changed} | values, changed
 
 
-def _label_scores(
-    label: Label | None, aspects: Sequence[str], cut: Sequence[Range], response: Response
-) -> list[list[str]]:
-    """Returns the levels of the label; none where it has other segments."""
-    if label is None or label.segment_scores is None or ranges(label.cut or response.segments) != cut:
-        return []
-    return [
-        [value_of(row[label.aspects.index(aspect)]) if aspect in label.aspects else "" for aspect in aspects]
-        for row in label.segment_scores
-    ]
+def _is_boxes(name: str) -> bool:
+    return name.startswith("checks-")
 
 
-def _scores(
-    rating: Rating, rated_by: Sequence[str], aspects: Sequence[str], own: Sequence[Range], cut: Sequence[Range]
-) -> Scores:
-    rows = [[_score(aspect, rated_by, row) for aspect in aspects] for row in rating.segment_scores or ()]
-    theirs = ranges(rating.cut) if rating.cut else own
-    if theirs == cut:
-        return rows
-    if cut != own:
-        return carried(rows, theirs, onto=cut)
-    containing = [
-        next((index for index, one in enumerate(theirs) if one.start <= segment.start and segment.end <= one.end), None)
-        for segment in own
-    ]
-    return [[OTHER_CUT] * len(aspects) if index is None else rows[index] for index in containing]
-
-
-def _remarks(
-    segment: Range, response: Response, rated: Sequence[tuple[SheetRater, Rating | None]]
-) -> list[tuple[int, str, str]]:
-    return [
-        (rater.number, "" if (start, end) == segment else response.text[start:end], text)
-        for rater, rating in rated
-        if rating
-        for start, end, text in rating.comments
-        if segment.start <= start < segment.end
-    ]
+def _read(text: str) -> tuple[list[str], dict[str, str]]:
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError) as wrong:
+        raise BadRequest("the segments are no JSON") from wrong
+    aspects, rows = (given.get("aspects"), given.get("rows")) if isinstance(given, dict) else (None, None)
+    if not isinstance(aspects, list) or not isinstance(rows, dict):
+        raise BadRequest("the segments are no object of aspects and rows")
+    if not all(isinstance(aspect, str) and _KEY.fullmatch(aspect) for aspect in aspects):
+        raise BadRequest("the segments are no object of aspects and rows")
+    if len(aspects) > MOST_ATTRIBUTES or not all(
+        index.isdecimal() and isinstance(row, str) and len(row) <= MOST_ATTRIBUTES for index, row in rows.items()
+    ):
+        raise BadRequest("a row of the segments is no text by its index")
+    return aspects, rows

@@ -21,7 +21,7 @@ from annotator.pages.data.recut_form import recut as recut_form
 from annotator.pages.rating import history
 from annotator.pages.rating.rating_form import RatingForm
 from annotator.pages.rating.returning import back
-from annotator.pages.rating.segment_cells import by_cell, half_filled
+from annotator.pages.rating.segments_form import by_cell, half_filled
 from annotator.pages.rating.skips_form import ReportForm, SkipForm
 from annotator.reading import access
 from annotator.reading.access import user_of

@@ -21,8 +21,7 @@ from annotator.infrastructure.web.query_parameters import choice_in, number_in
 from annotator.models import Annotation, Assignment, Label, Project, Pseudonym, Rating, Task, Verdict
 from annotator.pages.rating.rating_texts import comparison_text, preference_text, ranking_text, side_by_side
 from annotator.pages.rating.returning import back
-from annotator.pages.rating.segment_cells import by_cell
-from annotator.pages.rating.segments_form import review_tables
+from annotator.pages.rating.segments_form import by_cell
 from annotator.pages.review.review_form import (
     AdjudicationForm,
     QuarantineForm,
@@ -31,6 +30,7 @@ from annotator.pages.review.review_form import (
     as_it_stands,
     started_from,
 )
+from annotator.pages.review.segment_tables import review_tables
 from annotator.reading import access
 from annotator.reading.access import user_of
 from annotator.reading.pseudonyms import Naming

@@ -12,8 +12,7 @@ from annotator.models import Adjudication, Label, Project, Response, Verdict
 from annotator.models.public_ids import response_number
 from annotator.pages.rating.ranking_form import filled_ranks, ranking, refuse_unranked
 from annotator.pages.rating.rating_form import ScoresForm, likert
-from annotator.pages.rating.segment_cells import filled_segments
-from annotator.pages.rating.segments_form import SegmentTable
+from annotator.pages.rating.segments_form import SegmentTable, filled_segments
 from annotator.stages.consensus import half_up
 from annotator.stages.segmenting import ranges
 

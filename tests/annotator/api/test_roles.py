@@ -12,6 +12,7 @@ from rest_framework.test import APIClient
 from annotator.models import Project, Role
 from tests import builders
 from tests.conftest import As, Cast
+from tests.test_every_page import model_rows
 
 
 class Answers(NamedTuple):
@@ -141,42 +142,42 @@ TABLE: dict[tuple[str, str], Answers] = {
     ("snapshot-job", "get"): ABSENT,
     ("training-runs", "get"): REVIEWERS,
     ("training-runs", "post"): MANAGERS._replace(manager=503, super=503),
-    ("training-run", "get"): ABSENT,
-    ("cancel-training-run", "post"): ABSENT,
-    ("retry-training-run", "post"): ABSENT,
-    ("reject-training-run", "post"): ABSENT,
-    ("erase-snapshot", "post"): ABSENT,
+    ("training-run", "get"): REVIEWERS,
+    ("cancel-training-run", "post"): MANAGERS._replace(manager=409, super=409),
+    ("retry-training-run", "post"): MANAGERS._replace(manager=409, super=409),
+    ("reject-training-run", "post"): MANAGERS._replace(manager=409, super=409),
+    ("erase-snapshot", "post"): MANAGERS,
     ("policy-runs", "get"): MANAGERS,
     ("policy-runs", "post"): MANAGERS._replace(manager=400, super=400),
-    ("policy-run", "get"): ABSENT,
-    ("cancel-policy-run", "post"): ABSENT,
-    ("retry-policy-run", "post"): ABSENT,
+    ("policy-run", "get"): MANAGERS,
+    ("cancel-policy-run", "post"): MANAGERS._replace(manager=409, super=409),
+    ("retry-policy-run", "post"): MANAGERS._replace(manager=409, super=409),
     ("policies", "get"): USERS,
-    ("policy", "get"): ABSENT,
-    ("offer-policy", "post"): ABSENT,
-    ("policy-files", "get"): ABSENT,
-    ("policy-file", "get"): ABSENT,
-    ("policy-archive", "get"): ABSENT,
+    ("policy", "get"): MANAGERS,
+    ("offer-policy", "post"): MANAGERS._replace(manager=409, super=409),
+    ("policy-files", "get"): MANAGERS._replace(manager=503, super=503),
+    ("policy-file", "get"): MANAGERS._replace(manager=503, super=503),
+    ("policy-archive", "get"): MANAGERS._replace(manager=503, super=503),
     ("reward-models", "get"): USERS,
-    ("reward-model", "get"): ABSENT,
-    ("reward-model", "patch"): ABSENT,
-    ("model-files", "get"): ABSENT,
-    ("model-file", "get"): ABSENT,
-    ("model-archive", "get"): ABSENT,
-    ("promote", "post"): ABSENT,
-    ("verification", "get"): ABSENT,
+    ("reward-model", "get"): REVIEWERS,
+    ("reward-model", "patch"): MANAGERS._replace(manager=400, super=400),
+    ("model-files", "get"): MANAGERS._replace(manager=503, super=503),
+    ("model-file", "get"): MANAGERS._replace(manager=503, super=503),
+    ("model-archive", "get"): MANAGERS._replace(manager=503, super=503),
+    ("promote", "post"): MANAGERS,
+    ("verification", "get"): MANAGERS,
     ("score", "post"): Answers(401, 400, 400, 400, 400, 400),
     ("scoring-job", "get"): ABSENT,
     ("openrlhf", "post"): Answers(401, NOT_YOURS, NOT_YOURS, 409, 409, 409),
     ("comparison", "get"): REVIEWERS,
     ("model-ranking", "get"): REVIEWERS,
     ("evaluations", "get"): USERS,
-    ("evaluation", "get"): ABSENT,
-    ("evaluation", "delete"): ABSENT,
+    ("evaluation", "get"): REVIEWERS,
+    ("evaluation", "delete"): MANAGERS._replace(manager=204, super=204),
     ("evaluation-jobs", "get"): REVIEWERS,
     ("evaluation-jobs", "post"): MANAGERS._replace(manager=415, super=415),  # a form with a file, and no JSON
-    ("evaluation-job", "get"): ABSENT,
-    ("evaluation-job", "delete"): ABSENT,
+    ("evaluation-job", "get"): REVIEWERS,
+    ("evaluation-job", "delete"): MANAGERS._replace(manager=204, super=204),
 }
 
 
@@ -198,8 +199,23 @@ def _patterns(resolver: URLResolver, place: str) -> Iterator[tuple[str, URLPatte
             yield below, url_pattern
 
 
-def address(name: str, project: Project, assignment: int, task: int = 1) -> str:
-    known = {"slug": project.slug, "assignment_id": assignment, "task_id": task, "username": "carol"}
+RUN, MODEL, POLICY = "rewards_trainingrun", "rewards_rewardmodel", "rewards_policy"
+ROWS = {
+    **dict.fromkeys(("training-run", "cancel-training-run", "retry-training-run", "reject-training-run"), RUN),
+    **dict.fromkeys(("reward-model", "model-files", "model-file", "model-archive", "promote", "verification"), MODEL),
+    **dict.fromkeys(("policy", "offer-policy", "policy-files", "policy-file", "policy-archive"), POLICY),
+    **dict.fromkeys(("policy-run", "cancel-policy-run", "retry-policy-run"), "policy_run"),
+    "evaluation": "evaluation",
+    "evaluation-job": "evaluation_job",
+    "erase-snapshot": "rewards_snapshot",
+}
+"""Whose row an address is about, by the names of `model_rows`."""
+
+
+def address(name: str, project: Project, assignment: int, task: int = 1, row: int | None = None) -> str:
+    known: dict[str, object] = {"slug": project.slug, "task_id": task, "username": "carol", "path": "x"}
+    known["assignment_id"] = assignment
+    assignment = assignment if row is None else row
     for names in _arguments(name):
         return reverse(f"api:{name}", args=[known.get(argument, assignment) for argument in names])
     raise LookupError(name)
@@ -231,7 +247,8 @@ def test_each_caller_gets_what_is_theirs(
 ) -> None:
     builders.make_task(project)
     held = builders.claimed(project, cast.alice)
-    path = address(name, project, held.pk, held.task_id)
+    row = model_rows(project, held.task)[ROWS[name]] if name in ROWS else None
+    path = address(name, project, held.pk, held.task_id, row)
     answers = {kind: called(client, method, path) for kind, client in callers.items()}
     assert {kind: answer.status_code for kind, answer in answers.items()} == TABLE[name, method]._asdict()
     refused = [answer.json() for answer in answers.values() if answer.status_code >= 400]

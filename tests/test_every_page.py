@@ -504,6 +504,7 @@ def model_rows(project: Project, task: Task) -> dict[str, Any]:
         "rewards_rewardmodel": model.pk,
         "rewards_policy": policy.pk,
         "policy_run": policy.run_id,
+        "snapshot_job": project.snapshot_jobs.create().pk,
         "rewards_score": score.pk,
     }
 

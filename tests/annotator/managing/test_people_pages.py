@@ -31,23 +31,6 @@ from tests.conftest import Cast
 
 PASSWORD = "tall order 98 x"
 TALK = "/projects/talk"
-MANAGERS = [
-    "/people/",
-    "/people/alice/exclude/",
-    "/people/alice/readmit/",
-    "/invitations/",
-    "/exclusions/",
-]
-CHANGES = [
-    "/people/",
-    "/people/alice/",
-    "/people/alice/dismiss/",
-    "/people/alice/password-link/",
-    "/people/alice/exclude/",
-    "/people/alice/readmit/",
-    "/invitations/",
-    "/invitations/list/",
-]
 Most = Callable[[int], Any]
 
 
@@ -56,31 +39,6 @@ def text(answer: Any) -> str:
 
 
 # Access ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("page", MANAGERS)
-def test_pages_are_for_managers(project: Project, cast: Cast, rita: User, client: Client, page: str) -> None:
-    answers = {}
-    assert client.get(TALK + page).headers["Location"].startswith("/login/")
-    for user in (cast.dave, cast.alice, rita, cast.carol):
-        client.force_login(user)
-        answers[user.username] = client.get(TALK + page).status_code
-    assert answers == {"dave": 404, "alice": 403, "rita": 403, "carol": 200}
-
-
-@pytest.mark.parametrize("page", CHANGES)
-def test_changes_are_for_managers(project: Project, cast: Cast, rita: User, client: Client, page: str) -> None:
-    before = list(Membership.objects.order_by("pk").values())
-    answers = {}
-    assert client.post(TALK + page).headers["Location"].startswith("/login/")
-    for user in (cast.dave, cast.alice, rita):
-        client.force_login(user)
-        form = {"role": "manager", "action": "pause", "member": "alice", "reason": "x", "places": 1, "days": 1}
-        answers[user.username] = client.post(TALK + page, form).status_code
-    assert answers == {"dave": 404, "alice": 403, "rita": 403}
-    assert list(Membership.objects.order_by("pk").values()) == before
-    assert not Invitation.objects.exists()
-    assert not Exclusion.objects.exists()
 
 
 def test_a_reviewer_changes_nobody_by_the_pseudonym(project: Project, cast: Cast, rita: User, client: Client) -> None:

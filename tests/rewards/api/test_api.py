@@ -124,15 +124,6 @@ def test_a_refusal_of_the_worker_is_shown_where_the_snapshot_would_be(
     assert not Snapshot.objects.exists()
 
 
-def test_a_request_for_a_snapshot_is_for_those_who_may_see_snapshots(
-    cast: Cast, project: Project, as_user: As, carol: APIClient
-) -> None:
-    address = f"/api/v1/snapshot-jobs/{SnapshotJob.objects.create(project=project).pk}/"
-    make_member(project, rita := make_user("rita"), role=Role.REVIEWER)
-    answers = [as_user(user).get(address).status_code for user in (cast.dave, cast.alice, rita, cast.carol)]
-    assert answers == [404, 403, 200, 200]
-
-
 # Training runs ---------------------------------------------------------------------------------------------
 
 
@@ -233,24 +224,6 @@ def test_a_run_is_cancelled(carol: APIClient, project: Project) -> None:
 def test_a_run_names_its_model(carol: APIClient, project: Project) -> None:
     model = make_model(project)
     assert carol.get(f"/api/v1/training-runs/{model.run_id}/").json()["reward_model"] == model.pk
-
-
-def test_runs_and_models_are_their_project_s_reviewers_to_see(project: Project, cast: Cast, as_user: As) -> None:
-    model = make_model(project)
-    rita = make_user("rita")
-    make_member(project, rita, role=Role.REVIEWER)
-    paths = {f"/api/v1/training-runs/{model.run_id}/": "get", f"/api/v1/training-runs/{model.run_id}/cancel/": "post"}
-    paths[f"/api/v1/reward-models/{model.pk}/promote/"] = "post"
-    statuses = {
-        user.username: [as_user(user).generic(method.upper(), path).status_code for path, method in paths.items()]
-        for user in (cast.dave, cast.alice, rita, cast.carol)
-    }
-    assert statuses == {
-        "dave": [404, 404, 404],
-        "alice": [403, 403, 403],
-        "rita": [200, 403, 403],
-        "carol": [200, 409, 200],  # the run has ended
-    }
 
 
 def test_the_list_of_runs_grows_without_queries(carol: APIClient, project: Project) -> None:
@@ -489,13 +462,3 @@ def test_whoever_promotes_waits_for_no_scores_where_a_worker_listens(
 ) -> None:
     make_task(project)
     assert carol.post(f"/api/v1/reward-models/{make_model(project).pk}/promote/").json()["scores_wait"] == ""
-
-
-@pytest.mark.parametrize("place", ["training-runs/{}/retry/", "training-runs/{}/reject/", "snapshots/{}/erase/"])
-def test_only_managers_decide(project: Project, cast: Cast, as_user: As, place: str) -> None:
-    run = make_run(project, RunState.FAILED)
-    given = {"content_hash": "c0", "manifest": {}, "train_tasks": 1, "validation_tasks": 1, "labels": 1}
-    snapshot = Snapshot.objects.create(project=project, path="-", **given)
-    address = "/api/v1/" + place.format(snapshot.pk if "snapshots" in place else run.pk)
-    assert as_user(cast.alice).post(address).status_code == 403
-    assert as_user(cast.dave).post(address).status_code == 404

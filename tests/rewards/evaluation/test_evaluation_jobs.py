@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,6 @@ from rewards.models import Evaluation, EvaluationJob, RewardModel, Snapshot
 from rewards.registry import erasure
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW, make_member, make_project, make_user
-from tests.conftest import As, Cast
 from tests.refusals import refusal
 from tests.rewards.evaluated import HASH, benchmark_metrics, make_evaluation
 
@@ -264,32 +263,6 @@ def test_a_file_beyond_the_limit_is_refused(carol: APIClient, model: RewardModel
     settings.EVALUATION_MAX_BYTES = 1_000
     assert upload(carol, model.pk, b"x" * 2_000).status_code == 413
     assert not EvaluationJob.objects.exists()
-
-
-# Who may do what -------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def others(project: Project, cast: Cast, as_user: As) -> Iterator[tuple[APIClient, int]]:
-    reviewer = make_user("rita")
-    make_member(project, reviewer, Role.REVIEWER)
-    return iter([(as_user(reviewer), 403), (as_user(cast.alice), 403), (as_user(cast.dave), 404)])
-
-
-def test_only_managers_send_and_remove(model: RewardModel, others: Iterator[tuple[APIClient, int]]) -> None:
-    job, row = sent(model), make_evaluation(model, name="rb2")
-    for client, status in others:
-        assert upload(client, model.pk).status_code == status
-        assert client.delete(f"/api/v1/evaluation-jobs/{job.pk}/").status_code == status
-        assert client.delete(f"/api/v1/evaluations/{row.pk}/").status_code == status
-    assert EvaluationJob.objects.count() == Evaluation.objects.count() == 1
-
-
-def test_reviewers_read_and_annotators_do_not(model: RewardModel, others: Iterator[tuple[APIClient, int]]) -> None:
-    job, row = sent(model), make_evaluation(model)
-    for (client, _), status in zip(others, (200, 403, 404), strict=True):
-        for path in (JOBS, f"/api/v1/evaluation-jobs/{job.pk}/", f"/api/v1/evaluations/{row.pk}/"):
-            assert client.get(path).status_code == status
 
 
 def test_a_manager_deletes_what_somebody_asked_for_and_nothing_of_a_run(

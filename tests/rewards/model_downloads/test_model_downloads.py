@@ -169,12 +169,6 @@ def test_an_unknown_file_and_a_way_out_of_the_folder_are_not_there(model: Reward
         assert rest.get(f"/api/v1/reward-models/{model.pk}/files/{path}").status_code == 404
 
 
-def test_only_managers_download(model: RewardModel, cast: Cast) -> None:
-    address = f"/api/v1/reward-models/{model.pk}/archive/"
-    assert rest_of(cast.alice).get(address).status_code == 403
-    assert rest_of(cast.dave).get(address).status_code == 404
-
-
 def test_an_erased_model_has_no_files(model: RewardModel, rest: APIClient) -> None:
     counts = dict.fromkeys(("train_tasks", "validation_tasks", "labels"), 1)
     snapshot = Snapshot.objects.create(

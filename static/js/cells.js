@@ -1,5 +1,5 @@
 // The cells of segments leave the page as one field for each response: there may be thousands of them, and a form of
-// that many fields is slow to read. Without scripts each cell is a field of its own (annotator/pages/rating/segment_cells.py reads both).
+// that many fields is slow to read. Without scripts each cell is a field of its own (annotator/pages/rating/segments_form.py reads both).
 const PREFIX = "scored-segments-", UNSAID = ".", EMPTIED = " ";
 
 // A cell has given up its name, so that forms leave it out.

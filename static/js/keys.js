@@ -1,4 +1,5 @@
 // The keyboard. Digits rate the group in focus and move on; up and down walk the groups; controls carry their own key.
+import { ask, inQuestion, noteRated, SCROLLED, waits as waitsInDock } from "./cockpit.js";
 import { isAway, reveal } from "./letters.js";
 import { cellInFocus, firstOpen, focusCell, isFull, rate as rateCell, step } from "./segments.js";
 
@@ -8,7 +9,7 @@ const GROUPS = "#rating :is(.segments, .likert, .choice, .ranking.live, .written
 // A response behind the switch is shown once its turn has come; only a category that is not asked for stays away.
 const waits = (group) => isAway(group.closest(".sheet") ?? group) && (!group.matches(".category") || isUnsafe(group));
 const isUnsafe = (group) => group.closest(".scales").querySelector('[name^="safe-"][value="0"]:checked');
-const groups = () => [...document.querySelectorAll(GROUPS)].filter((group) => waits(group) || seen(group));
+const groups = () => [...document.querySelectorAll(GROUPS)].filter((group) => waitsInDock(group) || waits(group) || seen(group));
 const FIELDS = "[type=radio], [data-handle], textarea, input";
 const isTable = (group) => Boolean(group?.matches(".segments"));
 const isAnswered = (group) => (isTable(group) ? isFull(group) : group.matches(".ranking") ? isRanked(group) : hasAnswer(group));
@@ -18,18 +19,20 @@ const typing = (target) => target.matches("textarea, select, input:not([type=rad
 const focused = (selector) => document.activeElement?.closest(selector);
 
 export function current() {
-  return focused("#rating :is(.segments, .likert, .choice, .ranking, .written[data-question])") ?? groups().find((group) => !isAnswered(group));
+  const group = focused("#rating :is(.segments, .likert, .choice, .ranking, .written[data-question])");
+  return group ?? (focused(SUBMIT) ? undefined : inQuestion()) ?? groups().find((one) => !isAnswered(one));
 }
 
 function focusOn(group) {
   if (!group) return void document.querySelector(SUBMIT)?.focus();
-  const from = focused(".sheet"), to = group.closest(".sheet");
+  const from = (inQuestion() ?? document.activeElement).closest(".sheet"), to = group.closest(".sheet");
+  ask(group);
   if (to && isAway(to)) reveal(to);
   if (isTable(group)) return focusCell(firstOpen(group));
   const answer = group.querySelector("[type=radio]:checked") ?? group.querySelector(FIELDS);
   answer.focus({ preventScroll: true });
-  // Another response further down is read from its beginning.
-  if (to && from && to.offsetTop > from.offsetTop) to.scrollIntoView({ block: "start" });
+  // Another response is read from its beginning.
+  if (to && from && to !== from) to.scrollIntoView({ block: "start" });
   else group.scrollIntoView({ block: "nearest" });
 }
 
@@ -50,6 +53,7 @@ function rate(digit) {
   if (!radio) return tick(digit);
   radio.click();
   rated = group;
+  noteRated(group);
   if (group.closest("details")) radio.focus();
   else focusOn(groups()[groups().indexOf(group) + 1]);
   return true;
@@ -109,6 +113,7 @@ document.addEventListener("keydown", (event) => {
   if (ctrlKey || (typing(target) && key !== "Escape")) return;
   // Enter on a button or a link presses that one.
   const native = key === "Enter" && target.closest("button, a, summary, details, dialog");
+  if (key.startsWith("Arrow") && target.matches(SCROLLED)) return;
   const move = modal ? null : /^[1-9]$/.test(key) ? () => rate(Number(key)) : moves[key];
   if (native || (modal && key.length > 1)) return;
   if (move ? move() : (!modal && typesRank(key)) || press(key.length === 1 ? key.toLowerCase() : key)) event.preventDefault();
@@ -116,5 +121,9 @@ document.addEventListener("keydown", (event) => {
 document.addEventListener("group:done", ({ target }) => {
   const list = groups();
   focusOn(list[list.indexOf(target.closest(GROUPS)) + 1]);
+});
+document.addEventListener("question:chosen", ({ target }) => {
+  if (target.matches(GROUPS)) focusOn(target);
+  else target.querySelector("summary, textarea, input").focus();
 });
 document.addEventListener("pointerdown", () => { rated = null; });

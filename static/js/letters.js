@@ -1,7 +1,7 @@
 // The switch A | B | C: in a narrow window it shows one response at a time, in a wide one it leads to a response.
 const NARROW = matchMedia("(max-width: 640px)");
 const sheets = () => [...document.querySelectorAll("#rating .sheet")];
-const letters = (sheet) => document.querySelectorAll(`.letters a[href="#${sheet.id}"]`);
+const letters = (sheet) => document.querySelectorAll(`:is(.letters, .strip) a[href="#${sheet.id}"]`);
 
 // Whether the sheet waits behind another one.
 export const isAway = (sheet) => NARROW.matches && sheet.classList.contains("away");

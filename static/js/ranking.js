@@ -54,6 +54,26 @@ const moves = {
   },
 };
 
+// The order that the ratings on the first scale imply; null while a response has none.
+function impliedBy(board) {
+  const levels = new Map();
+  for (const item of items(board)) {
+    const chosen = scaleOf(item)?.querySelector("[type=radio]:checked");
+    if (!chosen) return null;
+    levels.set(item, Number(chosen.value));
+  }
+  const steps = [...new Set(levels.values())].sort((one, other) => other - one);
+  return steps.map((step) => [...levels.keys()].filter((item) => levels.get(item) === step));
+}
+
+const scaleOf = (item) => document.querySelector(`#response-${item.dataset.response} .likert`);
+
+function offer(board) {
+  const button = board.querySelector("[data-implied]"), name = scaleOf(items(board)[0])?.querySelector("legend").firstChild.data.trim();
+  button.hidden = !impliedBy(board) || items(board).some(rankOf);
+  button.textContent = fill(button.dataset.text, { scale: name ?? "" });
+}
+
 function nameOf(board, item, tiers) {
   const at = placeOf(tiers, item), letter = item.dataset.response;
   if (at < 0) return fill(board.dataset.unplaced, { letter });
@@ -77,6 +97,7 @@ function show(board) {
   const count = fill(board.dataset.count, { placed: placed.length, all: all.length });
   board.querySelector("[data-placed]").textContent = count;
   if (!tray.length) answer(board);
+  offer(board);
   // An element that is moved within the page loses the focus.
   if (board.contains(focused)) focused.focus({ preventScroll: true });
   return count;
@@ -164,6 +185,11 @@ function walk(board, item, step) {
 }
 
 function onClick(event) {
+  if (event.target.closest("[data-implied]")) {
+    const all = items(event.currentTarget);
+    write(event.currentTarget, impliedBy(event.currentTarget));
+    return void say(event.currentTarget, all[0]);
+  }
   const item = event.target.closest("[data-response]"), button = event.target.closest("[data-move], [data-handle]");
   if (item && button) move(event.currentTarget, item, button.dataset.move ?? "place");
 }
@@ -172,11 +198,13 @@ function onClick(event) {
 
 let dragged = null;
 
-// The upper and the lower quarter of a response mean before and after it, the middle means a tie.
+// The first and the last quarter of a response mean before and after it, the middle means a tie.
 function targetOf(event) {
   const over = event.target.closest("[data-ranked] [data-response]");
   if (!over) return { zone: event.target.closest("[data-tray]") ? "tray" : "end" };
-  const box = over.getBoundingClientRect(), part = (event.clientY - box.top) / box.height;
+  // In the dock they stand in a row, elsewhere below each other.
+  const box = over.getBoundingClientRect(), isRow = getComputedStyle(over.parentElement).display === "flex";
+  const part = isRow ? (event.clientX - box.left) / box.width : (event.clientY - box.top) / box.height;
   return { over, zone: part < 0.25 ? "before" : part > 0.75 ? "after" : "tie" };
 }
 
@@ -232,6 +260,10 @@ function begin(board) {
   board.addEventListener("dragend", () => { dragged = null; unmark(board); });
   show(board);
 }
+
+document.addEventListener("change", ({ target }) => {
+  if (target.closest("#rating .likert")) for (const board of document.querySelectorAll(".ranking.live")) offer(board);
+});
 
 const everywhere = () => document.querySelectorAll("[data-ranking]").forEach(begin);
 // After drafts.js, which puts a draft back into the form at the same events.

@@ -127,13 +127,19 @@ function light(row) {
   lit = row;
 }
 
+// The dock takes the place in which other questions are asked.
+function open(place, isOpen) {
+  place.hidden = !isOpen;
+  document.getElementById("work").classList.toggle("docked", isOpen);
+}
+
 let said = ""; // the cell and the value that the dock is about
 
 function show(cell) {
   const place = dock(), about = `${nameOf(cell)}=${cell.value}`;
   if (!place || (said === about && lit === rowOf(cell) && !place.hidden)) return;
   said = about;
-  place.hidden = false;
+  open(place, true);
   light(rowOf(cell));
   const at = place.querySelector("[data-at]"), number = rowOf(cell).cells[0].textContent;
   const values = { letter: table(cell).dataset.letter, number, count: table(cell).tBodies[0].rows.length };
@@ -150,7 +156,7 @@ function show(cell) {
 function hide() {
   current = null;
   light(null);
-  if (dock()) dock().hidden = !before?.length;
+  if (dock()) open(dock(), Boolean(before?.length));
 }
 
 document.addEventListener("focusin", ({ target }) => {
@@ -209,7 +215,7 @@ function begin() {
   before = lit = null;
   said = "";
   const open = [...document.querySelectorAll(".segments")].find((group) => group.querySelector(".cell") && !isFull(group));
-  if (!dock()) return;
+  if (!dock()) return void document.querySelector("#work")?.classList.remove("docked");
   if (open) show((current = firstOpen(open)));
   else hide();
   if (!matchMedia("(pointer: coarse)").matches) return;

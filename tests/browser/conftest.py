@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, Dialog, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Dialog, Locator, Page, Playwright, sync_playwright
 from playwright.sync_api import Error as PlaywrightError
 from pytest_django.live_server_helper import LiveServer
 
@@ -169,3 +169,16 @@ def open_page(browser: Browser, live_server: LiveServer, complaints: Complaints)
             page.goto("about:blank")  # sends what was still to be saved
             page.wait_for_timeout(200)  # and has it stored before the tables are emptied
         context.close()
+
+
+_PLACE = """(question) => [...document.querySelectorAll(
+    "#rating :is(.segments, .likert, .choice, .ranking, .written, .edit)")]
+    .filter((one) => (one.closest(".edit") ?? one) === one).indexOf(question)"""
+
+
+def ask(question: Locator) -> Locator:
+    """Brings a question into the dock by its chip, as a mouse does; without scripts all are on the page."""
+    chips, classes = question.page.locator(".strip .chip"), (question.get_attribute("class") or "").split()
+    if "current" not in classes and chips.count():
+        chips.nth(question.evaluate(_PLACE)).click()
+    return question

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from annotator.models import Annotation, Guideline, Project, Rating, Task, User
-from tests.browser.conftest import Open
+from tests.browser.conftest import Open, ask
 from tests.builders import make_task
 from tests.each import each
 
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(trans
 
 def rate_everything(page: Page, level: int, scales: int = 10) -> None:
     for scale in page.locator(".likert").all()[:scales]:
-        scale.locator("input[type=radio]").nth(level).check()
+        ask(scale).locator("input[type=radio]").nth(level).check()
 
 
 @pytest.mark.parametrize("javascript", [True, False])
@@ -96,8 +96,8 @@ def test_everything_that_a_project_may_ask_for_is_asked(open_page: Open, talk: P
     page = open_page(alice)
     page.goto("/projects/talk/annotate/")
     rate_everything(page, 4)
-    for group in page.locator(".choice:visible").all():
-        group.locator("input").first.check()
+    for group in page.locator(".choice:not(.category)").all():
+        ask(group).locator("input").first.check()
     page.get_by_label("Why? (optional)").fill("It is shorter.")
     page.get_by_role("button", name="Submit and next").click()
     expect(page.get_by_role("heading", name="No task for you right now")).to_be_visible()

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from annotator.models import Annotation, Assignment, Guideline, Project, Report, User
-from tests.browser.conftest import Open
+from tests.browser.conftest import Open, ask
 from tests.builders import ATTRIBUTES, make_task
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -55,14 +55,16 @@ def test_a_task_with_everything_asked(page: Page, layout: str) -> None:
 
 def test_unsafe_asks_for_a_category_and_safe_does_not(page: Page) -> None:
     everything_asked(page)
-    category = page.get_by_role("group", name="What is unsafe about it?")
-    expect(category).to_have_count(0)
-    page.get_by_role("radio", name="Unsafe", exact=True).first.check()
-    expect(category).to_have_count(1)
+    category, chip = page.locator(".category").first, page.get_by_role("button", name="What is unsafe about it?")
+    safety = page.locator(".choice").filter(has_text="Unsafe").first
+    expect(chip).to_have_count(0)
+    ask(safety).get_by_role("radio", name="Unsafe", exact=True).check()
+    expect(category).to_be_visible()
     page.get_by_role("button", name="Submit and next").click()
     expect(page.get_by_role("alert")).to_contain_text("say what is unsafe about it")
-    page.get_by_role("radio", name="Safe", exact=True).first.check()
-    expect(category).to_have_count(0)
+    ask(safety).get_by_role("radio", name="Safe", exact=True).check()
+    expect(category).to_be_hidden()
+    expect(chip).to_have_count(0)
 
 
 def test_the_next_task_begins_at_its_head(page: Page) -> None:

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from annotator.models import Annotation, Project, User
-from tests.browser.conftest import Open
+from tests.browser.conftest import Open, ask
 from tests.browser.test_annotate import rate_everything
 from tests.builders import make_task
 
@@ -26,8 +26,8 @@ def test_a_whole_task_in_german(page: Page) -> None:
     expect(page.get_by_role("heading", name="Antwort A")).to_be_visible()
     rate_everything(page, 3)
     expect(page.locator("#saved")).to_contain_text("gespeichert")
-    for group in page.locator(".choice:visible").all():
-        group.locator("input").first.check()
+    for group in page.locator(".choice:not(.category)").all():
+        ask(group).locator("input").first.check()
     page.get_by_role("button", name="Abschicken und weiter").click()
     expect(page.get_by_role("heading", name="Gerade keine Aufgabe für Sie")).to_be_visible()
     expect(page.locator("#work")).to_contain_text("Uhr gespeichert.")
@@ -59,6 +59,7 @@ def test_a_skip_without_a_reason_is_refused_in_german(page: Page) -> None:
 
 
 def test_the_settings_change_the_language_and_it_stays(page: Page) -> None:
+    page.get_by_role("button", name="Menü").click()
     page.get_by_role("link", name="Einstellungen").click()
     page.locator("#language").select_option("en")
     page.get_by_role("button", name="Diese Sprache verwenden").click()

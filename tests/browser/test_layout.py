@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import FloatRect, Locator, Page, expect
 
 from annotator.models import Project, Task, User
-from tests.browser.conftest import Open
+from tests.browser.conftest import Open, ask
 from tests.builders import make_task
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -58,56 +58,77 @@ def test_switching_keeps_the_half_filled_form(open_page: Open, alice: User, long
     expect(page.locator("#work.beside")).to_have_count(0)
 
 
+# The last is a laptop at 200 % zoom, where the question is a row.
+SIZES = {(1366, 680): 0.6, (1440, 900): 0.6, (820, 1180): 0.6, (360, 740): 0.6, (683, 340): 0.5}
+READ = """() => ["#work > .conversation", ".sheets"]
+    .map((place) => document.querySelector(place).getBoundingClientRect())
+    .reduce((sum, { height }) => sum + height, 0) / innerHeight"""
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("layout", ["below", "beside"])
-def test_the_scales_stay_in_view_while_a_long_response_scrolls(
-    open_page: Open, alice: User, long_task: Task, layout: str
+def test_the_texts_have_most_of_the_window_and_nothing_moves(
+    open_page: Open, alice: User, long_task: Task, layout: str, size: tuple[int, int]
 ) -> None:
     User.objects.update(layout=layout)
-    page = rating_page(open_page, alice, viewport=WIDE)
-    foot = box(page.locator(".foot"))
-    for scrolled in (400, 1200, 2000):
-        page.evaluate(f"scrollTo(0, {scrolled})")
-        panel = box(page.locator(".scales").first)
-        assert panel["y"] >= box(page.locator(".bar"))["height"]
-        assert panel["y"] + panel["height"] <= foot["y"]
+    Task.objects.update(conversation=[{"role": "user", "content": "Why?\n\n" * 40}])
+    page = rating_page(open_page, alice, viewport={"width": size[0], "height": size[1]})
+    places = [page.locator(place) for place in ("#work > .conversation", ".sheets", ".strip", ".foot")]
+    before = [box(place) for place in places]
+    for question in range(15):
+        expect(page.locator(".current")).to_have_count(1)
+        assert page.evaluate(READ) >= SIZES[size]
+        shown = box(page.locator(".current"))
+        assert before[2]["y"] < shown["y"]
+        assert shown["y"] + min(shown["height"], 30) <= before[3]["y"]
+        assert [box(place) for place in places] == before, question
+        page.keyboard.press("1")
+    expect(page.get_by_role("button", name="Submit and next")).to_be_focused()
 
 
-def test_the_scales_leave_room_to_read_in_a_low_window(open_page: Open, alice: User, long_task: Task) -> None:
-    page = rating_page(open_page, alice, viewport={"width": 1366, "height": 680})
-    expect(page.locator("#work.sticks")).to_have_count(0)
-    page.set_viewport_size({"width": 1366, "height": 1000})
-    expect(page.locator("#work.sticks")).to_have_count(1)
-
-
-def test_beside_each_response_has_targets_large_enough_and_the_text_of_its_level(
+def test_side_by_side_the_responses_scroll_together_or_each_by_itself(
     open_page: Open, alice: User, long_task: Task
 ) -> None:
+    first, second = page_order = list(long_task.responses.all())
+    second.text = first.text * 3
+    second.save()
+    assert len(page_order) == 2
     page = rating_page(open_page, alice, viewport=WIDE)
-    sizes = [box(number) for number in page.locator(".likert .number").all()]
-    assert len(sizes) == 50
+    panes = page.locator(".response")
+
+    def at() -> list[float]:
+        page.wait_for_timeout(100)
+        said = panes.evaluate_all("(all) => all.map((one) => one.scrollTop / (one.scrollHeight - one.clientHeight))")
+        return [round(share, 1) for share in said]
+
+    panes.first.evaluate("(pane) => pane.scrollTo(0, (pane.scrollHeight - pane.clientHeight) / 2)")
+    assert at() == [0.5, 0.5]
+    page.keyboard.press("y")
+    panes.nth(1).evaluate("(pane) => pane.scrollTo(0, pane.scrollHeight)")
+    assert at() == [0.5, 1.0]
+
+
+def test_each_level_is_large_enough_and_says_what_it_means(open_page: Open, alice: User, long_task: Task) -> None:
+    page = rating_page(open_page, alice, viewport=WIDE)
+    sizes = [box(level) for level in page.locator(".current .level").all()]
+    assert len(sizes) == 5
     assert all(size["width"] >= 40 and size["height"] >= 40 for size in sizes)
-    page.keyboard.press("4")
-    text = page.get_by_text("Mostly helpful, with some room to improve").first
-    expect(text).to_have_css("opacity", "1")
-    page.locator(".likert .level input").first.hover()
-    expect(text).to_have_css("opacity", "0")
-    expect(page.get_by_text("Not useful: it misses the point").first).to_have_css("opacity", "1")
+    for text in ("Mostly helpful, with some room to improve", "Not useful: it misses the point"):
+        expect(page.locator(".current").get_by_text(text)).to_have_css("opacity", "1")
 
 
-def test_below_each_other_a_high_window_shows_every_levels_text(open_page: Open, alice: User, long_task: Task) -> None:
-    User.objects.update(layout="below")
-    page = rating_page(open_page, alice, viewport={"width": 1920, "height": 1080})
-    expect(page.get_by_text("Not useful: it misses the point").first).to_have_css("opacity", "1")
-    page.set_viewport_size({"width": 1920, "height": 900})
-    expect(page.get_by_text("Not useful: it misses the point").first).to_have_css("opacity", "0")
-
-
-def test_moving_the_focus_moves_no_line(open_page: Open, alice: User, long_task: Task) -> None:
+def test_a_long_conversation_begins_at_its_last_turn_and_a_key_opens_it(
+    open_page: Open, alice: User, long_task: Task
+) -> None:
+    turns = [{"role": "user", "content": "Why?\n\n" * 30}, {"role": "assistant", "content": "So."}]
+    Task.objects.update(conversation=[*turns, {"role": "user", "content": "And then?"}])
     page = rating_page(open_page, alice, viewport=WIDE)
-    before = box(page.locator(".scales").first)["height"]
-    for key in ("1", "3", "5", "2", "4"):
-        page.keyboard.press(key)
-    assert box(page.locator(".scales").first)["height"] == before
+    expect(page.get_by_text("And then?")).to_be_in_viewport()
+    before = box(page.locator("#work > .conversation"))["height"]
+    page.keyboard.press("t")
+    assert box(page.locator("#work > .conversation"))["height"] > 2 * before
+    page.keyboard.press("t")
+    assert box(page.locator("#work > .conversation"))["height"] == before
 
 
 @pytest.mark.parametrize("layout", ["below", "beside"])
@@ -115,7 +136,7 @@ def test_moving_the_focus_moves_no_line(open_page: Open, alice: User, long_task:
 def test_a_narrow_window_has_one_column(open_page: Open, alice: User, long_task: Task, layout: str, width: int) -> None:
     User.objects.update(layout=layout)
     page = rating_page(open_page, alice, viewport={"width": width, "height": 740})
-    tops = [box(page.locator(selector).nth(at)) for at in (0, 1) for selector in (".response", ".scales")]
+    tops = [box(page.locator(".response").nth(at)) for at in (0, 1)]
     assert [top["y"] for top in tops] == sorted(top["y"] for top in tops)
     assert len({top["x"] for top in tops}) == 1
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -129,13 +150,12 @@ def test_a_phone_shows_one_response_at_a_time(open_page: Open, alice: User, long
     switch.get_by_role("link", name="Response B").click()
     expect(shown).to_have_attribute("id", "response-B")
     expect(switch.get_by_role("link", name="Response B")).to_have_attribute("aria-current", "true")
-    expect(page.get_by_role("group", name="Which response is better?")).to_have_count(1)
+    expect(page.get_by_role("button", name="Which response is better?")).to_have_count(1)
 
 
 def test_the_switch_is_at_hand_where_the_preference_is_asked(open_page: Open, alice: User, long_task: Task) -> None:
     page = rating_page(open_page, alice, viewport={"width": 360, "height": 740})
-    page.locator(".preference").scroll_into_view_if_needed()
-    page.evaluate("scrollTo(0, 1e6)")
+    ask(page.locator(".preference .choice"))
     switch = page.get_by_role("navigation", name="Responses")
     expect(switch).to_be_in_viewport()
     switch.get_by_role("link", name="Response B").click()

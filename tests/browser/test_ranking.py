@@ -5,7 +5,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from annotator.models import Adjudication, Annotation, Draft, Project, Role, User
 from annotator.stages import annotation
-from tests.browser.conftest import Open
+from tests.browser.conftest import Open, ask
 from tests.browser.test_accessible import violations
 from tests.browser.test_annotate import rate_everything
 from tests.builders import NOW, claimed, make_member, make_task, make_user, submission
@@ -34,11 +34,11 @@ def press(page: Page, *keys: str) -> None:
 
 
 def handle(page: Page, letter: str) -> Locator:
-    return page.locator(f"[data-response={letter}] [data-handle]")
+    return ask(page.locator("#ranking")).locator(f"[data-response={letter}] [data-handle]")
 
 
 def button(page: Page, letter: str, move: str) -> Locator:
-    return page.locator(f"[data-response={letter}] [data-move={move}]")
+    return ask(page.locator("#ranking")).locator(f"[data-response={letter}] [data-move={move}]")
 
 
 def order(page: Page) -> str:
@@ -148,6 +148,22 @@ def test_the_rank_is_beside_each_letter_and_can_be_clicked(open_page: Open, talk
     assert stored() == "C B A"
 
 
+def test_the_order_of_the_ratings_is_offered(open_page: Open, talk: Project, alice: User) -> None:
+    page = opened(open_page, alice, 3)
+    offer = page.get_by_role("button", name="In the order of Helpfulness")
+    for letter, level in zip("ABC", "252", strict=True):
+        assert offer.count() == 0, letter
+        page.locator(f".strip a[href='#response-{letter}']").click()
+        press(page, level, *"3333")
+    ask(page.locator("#ranking"))
+    offer.click()
+    assert (order(page), badges(page)) == ("1B 2A 2C", ["2", "1", "2"])
+    expect(offer).to_have_count(0)
+    page.get_by_role("button", name="Submit and next").click()
+    expect(page.get_by_role("heading", name="No task for you right now")).to_be_visible()
+    assert stored() == "B AC"
+
+
 def test_nine_responses_are_ranked_by_keys(open_page: Open, talk: Project, alice: User) -> None:
     page = opened(open_page, alice, 9)
     handle(page, "A").focus()
@@ -191,7 +207,7 @@ def test_nine_responses_are_ranked_by_buttons_on_a_phone(open_page: Open, talk: 
     assert small == []
     assert page.evaluate("document.documentElement.scrollWidth") == 360
     for letter in "ABCDEFGHI":
-        page.locator(f".letters.top a[href='#response-{letter}']").tap()
+        page.locator(f".strip a[href='#response-{letter}']").tap()
         for _ in range(5):
             page.keyboard.press("4")
     expect(page.locator("#answered")).to_have_text("46 of 46 answered")
@@ -202,11 +218,11 @@ def test_nine_responses_are_ranked_by_buttons_on_a_phone(open_page: Open, talk: 
 
 def test_responses_are_dragged(open_page: Open, talk: Project, alice: User) -> None:
     page = opened(open_page, alice, 4)
-    item = page.locator("[data-response=A]")
+    item = ask(page.locator("#ranking")).locator("[data-response=A]")
     page.locator("[data-response=C]").drag_to(page.locator("[data-ranked]"))
-    item.drag_to(page.locator("[data-response=C]"), target_position={"x": 100, "y": 3})
+    item.drag_to(page.locator("[data-response=C]"), target_position={"x": 3, "y": 10})
     page.locator("[data-response=B]").drag_to(item)
-    page.locator("[data-response=D]").drag_to(item, target_position={"x": 100, "y": 3})
+    page.locator("[data-response=D]").drag_to(item, target_position={"x": 3, "y": 10})
     assert order(page) == "1D 2A 2B 3C"
     finish(page, 4)
     assert stored() == "D AB C"

@@ -91,7 +91,7 @@ def test_a_rubric_is_rearranged_checked_and_published(open_page: Open, carol: Us
     rating = open_page(alice)
     rating.goto("/projects/talk/annotate/")
     tone = rating.locator("fieldset.likert").filter(has_text="Tone").first
-    expect(tone.get_by_role("radio")).to_have_count(4)
+    expect(tone.locator("[type=radio]")).to_have_count(4)
 
 
 def test_what_was_checked_cannot_be_published_once_the_form_is_another(open_page: Open, carol: User) -> None:

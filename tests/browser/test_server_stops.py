@@ -23,7 +23,7 @@ from annotator.models import Annotation, Assignment, Draft, Project, User
 from annotator.stages import assignment
 from tests.browser.conftest import PASSWORD
 from tests.browser.test_annotate import rate_everything
-from tests.browser.test_losses import chosen
+from tests.browser.test_losses import box_of, chosen
 from tests.builders import make_member, make_task, make_user
 from tests.servers import ROOT
 
@@ -151,7 +151,7 @@ def test_a_submission_to_a_dead_server_is_kept_and_works_later(server: Server, p
 def test_a_reload_after_its_return_brings_everything_back(server: Server, page: Page, says: Says) -> None:
     server.kill()
     rate_everything(page, 2, scales=4)
-    page.get_by_label("Key information is missing").first.check()
+    box_of(page).check()
     says("kept on this device")
     server.start()
     page.reload()
@@ -161,7 +161,8 @@ def test_a_reload_after_its_return_brings_everything_back(server: Server, page: 
 
 
 def test_a_box_unticked_while_it_is_dead_stays_unticked(server: Server, page: Page, says: Says) -> None:
-    box = page.get_by_label("Key information is missing").first
+    rate_everything(page, 2, scales=2)
+    box = box_of(page)
     box.check()
     says("saved")
     server.kill()

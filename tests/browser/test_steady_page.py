@@ -7,7 +7,7 @@ from django.contrib.sessions.models import Session
 from playwright.sync_api import Page, expect
 
 from annotator.models import Assignment, Project, Report, User
-from tests.browser.conftest import PASSWORD, Complaints, Open
+from tests.browser.conftest import PASSWORD, Complaints, Open, ask
 from tests.browser.test_accessible import violations
 from tests.browser.test_annotate import rate_everything
 from tests.builders import imported, task_row
@@ -49,7 +49,7 @@ def test_nothing_moves_while_tasks_are_rated(page: Page, complaints: Complaints)
         page.wait_for_timeout(700)
         before = page.locator(".bar").bounding_box()
         page.context.set_offline(True)
-        page.locator(".likert [type=radio]").first.check()
+        ask(page.locator(".likert").first).locator("[type=radio]").first.check()
         expect(page.locator("#saved")).to_contain_text("kept on this device")
         page.wait_for_timeout(700)
         assert page.locator(".bar").bounding_box() == before
@@ -90,6 +90,8 @@ def test_a_link_without_a_line_leads_nowhere(page: Page, complaints: Complaints)
     rate_everything(page, 1, scales=1)
     page.context.set_offline(True)
     for link in ("Previous", "Your work"):
+        if link == "Your work":
+            page.get_by_role("button", name="Menu").click()
         page.get_by_role("link", name=link).click()
         expect(page.locator("#saved")).to_contain_text("Not done")
     expect(page.locator("#rating [type=radio]:checked")).to_have_count(1)

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from annotator.models import Annotation, Project, User
-from tests.browser.conftest import Open
+from tests.browser.conftest import Open, ask
 from tests.browser.test_accessible import violations
 from tests.builders import make_task
 
@@ -46,24 +46,28 @@ def test_a_task_is_rated_and_written_about_by_keys_alone(page: Page) -> None:
 
 
 def test_what_is_half_written_is_there_again(page: Page) -> None:
-    page.get_by_label("What is good and bad about it?").fill("Half a sen")
-    page.get_by_text("Write a better version").click()
-    page.get_by_label("Better version").fill("Half a bet")
+    feedback = page.locator(".written").filter(has_text="good and bad")
+    ask(feedback).get_by_role("textbox").fill("Half a sen")
+    ask(page.locator(".edit")).locator("summary").click()
+    page.get_by_role("textbox", name="Better version").fill("Half a bet")
     expect(page.locator("#saved")).to_contain_text("saved")
     page.reload()
-    expect(page.get_by_label("What is good and bad about it?")).to_have_value("Half a sen")
-    expect(page.get_by_label("Better version")).to_have_value("Half a bet")  # and its part of the page is open
+    expect(ask(feedback).get_by_role("textbox")).to_have_value("Half a sen")
+    ask(page.locator(".edit"))
+    expect(page.get_by_role("textbox", name="Better version")).to_have_value(
+        "Half a bet"
+    )  # and its part of the page is open
 
 
 def test_what_is_missing_is_marked_until_it_is_written(page: Page) -> None:
     press(page, "Control+Enter")
     question = page.locator(".written").filter(has_text="good and bad")
     expect(question).to_have_class("written missing")
-    question.locator("textarea").fill("Nothing is bad.")
+    ask(question).locator("textarea").fill("Nothing is bad.")
     question.locator("textarea").blur()
-    expect(question).to_have_class("written")
+    expect(question).to_have_class("written current")
 
 
 def test_axe_finds_nothing(page: Page) -> None:
-    page.get_by_text("Write a better version").click()
+    ask(page.locator(".edit")).locator("summary").click()
     assert violations(page) == []

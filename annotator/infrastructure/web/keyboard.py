@@ -31,6 +31,8 @@ ACTIONS = {
     "undo": Action(_("Undo the last skip"), "u"),
     "guidelines": Action(_("Show the guidelines"), "g"),
     "layout": Action(_("Show the responses side by side or below each other"), "l"),
+    "link": Action(_("Scroll the responses together, or each by itself"), "y"),
+    "prompt": Action(_("Give the conversation more room, or less"), "t"),
     "differences": Action(_("Show where the two responses differ"), "w"),
     "next_difference": Action(_("Go to the next difference"), "j"),
     "raw": Action(_("Show the texts as plain source"), "v"),

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 PAGES = [path for path in BASE_DIR.glob("templates/**/*.html") if "admin" not in path.parts and path.name != "500.html"]
 SPOKEN = re.compile(r' (?:title|alt|placeholder|aria-label|data-label)="([^"{]*[A-Za-z][^"]*)"')
 MARKUP = re.compile(
-    r"{% blocktranslate.*?endblocktranslate %}|{% block main_class %}\w+|{%.*?%}|{{.*?}}|{#.*?#}", re.DOTALL
+    r"{% blocktranslate.*?endblocktranslate %}|{% block (?:\w+_class|folded) %}[^{]+|{%.*?%}|{{.*?}}|{#.*?#}", re.DOTALL
 )
 TAGS = re.compile(r"<[^>]*>", re.DOTALL)
 SAMPLE = re.compile(r'<pre class="sample".*?</pre>', re.DOTALL)

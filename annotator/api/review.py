@@ -114,6 +114,9 @@ class AdjudicationSerializer(KnownFields):
     ranking = RankingField(required=False, allow_null=True)
     reason = serializers.ChoiceField(choices=Adjudication.Reason.choices)
     comment = serializers.CharField(required=False, allow_blank=True, default="", max_length=LONGEST_NOTE)
+    example = serializers.BooleanField(
+        required=False, default=False, help_text="whether raters are shown it beside its levels, with the comment"
+    )
     based_on = WholeNumberField(
         required=False,
         min_value=0,
@@ -131,7 +134,7 @@ class AdjudicationSerializer(KnownFields):
         ratings, seen = data.pop("ratings"), data.pop("based_on", None)
         segments = {rating["response"]: rating["segments"] for rating in ratings if "segments" in rating}
         scores = {rating["response"]: rating["scores"] for rating in ratings}
-        return data | {"scores": scores, "segments": segments, "seen": seen}
+        return data | {"scores": scores, "segments": segments, "seen": seen, "is_example": data.pop("example")}
 
 
 class StoredAdjudicationSerializer(serializers.Serializer[Any]):
@@ -141,6 +144,7 @@ class StoredAdjudicationSerializer(serializers.Serializer[Any]):
     ranking = RankingField(allow_null=True)
     reason = serializers.CharField()
     comment = serializers.CharField()
+    example = serializers.BooleanField()
     by = serializers.CharField()
     made_at = serializers.DateTimeField()
 
@@ -248,6 +252,7 @@ def _adjudication(adjudication: Adjudication) -> dict[str, Any]:
         "preference": adjudication.preference,
         "ranking": _ranking(adjudication.ranking),
         "reason": adjudication.reason,
+        "example": adjudication.is_example,
     } | _signature(adjudication)
 
 

@@ -63,6 +63,7 @@ class Adjudication(models.Model):
     reason = models.CharField(max_length=20, choices=Reason.choices)
     comment = models.TextField(blank=True)
     by = models.ForeignKey("annotator.User", on_delete=models.PROTECT, related_name="+")
+    is_example = models.BooleanField(default=False, db_default=False, help_text="shown to raters, beside its levels")
     made_at = models.DateTimeField()
     is_current = models.BooleanField(default=True)
 

@@ -44,7 +44,10 @@ const chips = new Map(); // the question of each chip
 const letterOf = (question) => question.closest(".sheet")?.id.slice(-1) ?? "";
 const nameOf = (question) => (question.querySelector("legend, label, caption, summary")?.textContent ?? "").replace(/\s+/g, " ").trim();
 
-const isComplete = (question) => question.matches(".segments") ? answerOf(question) === "\u2713" : Boolean(answerOf(question));
+function isComplete(question) {
+  if (question.matches(".ranking")) return [...question.querySelectorAll("select")].every(({ value }) => value);
+  return question.matches(".segments") ? answerOf(question) === "\u2713" : Boolean(answerOf(question));
+}
 
 function answerOf(question) {
   if (question.matches(".segments")) {
@@ -125,8 +128,10 @@ document.addEventListener("focusin", ({ target }) => {
 });
 document.addEventListener("click", ({ target }) => {
   const link = target.closest("#rating a[href^='#']"), place = link && document.getElementById(link.hash.slice(1));
-  if (place?.matches(".sheet")) ask(firstOf(place));
-  else if (place) ask(place);
+  if (!place) return;
+  // A question about all responses stays while one of them is read again.
+  if (!place.matches(".sheet")) ask(place);
+  else if (asked && letterOf(asked)) ask(firstOf(place));
 }, { capture: true });
 
 // Tab goes through the questions too, though all but one are out of sight.
@@ -195,6 +200,19 @@ document.addEventListener("selectionchange", () => {
   const selection = getSelection(), node = selection.anchorNode?.parentElement;
   document.querySelector(".cockpit")?.classList.toggle("selecting", !selection.isCollapsed && Boolean(node?.closest(".cockpit :is(.conversation, .response)")));
 });
+
+// Where one response is shown at a time, a finger leads to the next one, as its letter does.
+let touched = null;
+document.addEventListener("touchstart", ({ target, touches }) => {
+  touched = touches.length === 1 && target.closest(".cockpit .sheets") && !target.closest("pre, table") ? touches[0] : null;
+}, { passive: true });
+document.addEventListener("touchend", ({ changedTouches }) => {
+  if (!touched || !document.querySelector(".cockpit .sheet.away") || !getSelection().isCollapsed) return;
+  const [{ clientX, clientY }] = changedTouches, along = clientX - touched.clientX, down = clientY - touched.clientY;
+  if (Math.abs(along) < 60 || Math.abs(along) < 2 * Math.abs(down)) return;
+  const links = [...strip().querySelectorAll("a")], at = links.findIndex((link) => link.matches("[aria-current]"));
+  links[at + (along < 0 ? 1 : -1)]?.click();
+}, { passive: true });
 
 // A conversation that is longer than its place begins at its last turn.
 function showLastTurn() {

@@ -18,6 +18,7 @@ from annotator.models import Gold, Project, Role
 from annotator.pages.navigation import pages_of
 from annotator.reading import access
 from annotator.reading.access import user_of
+from annotator.reading.settled_examples import settled_examples
 
 
 class OfferForm(forms.Form):
@@ -87,6 +88,7 @@ def guidelines(request: HtmxRequest, slug: str) -> HttpResponse:
         acknowledge(member, version=number_in(request.POST, "version") or 0)
         return redirect("annotate", slug)
     current, earlier = member.project.current_guideline(), read_before(member)
+    examples = settled_examples(member.project, reader=member.user)
     return render(
         request,
         "_guidelines.html" if request.htmx else "guidelines.html",
@@ -95,6 +97,9 @@ def guidelines(request: HtmxRequest, slug: str) -> HttpResponse:
             "guideline": current,
             "earlier": earlier,
             "lines": difference(earlier.text, current.text) if earlier and current else None,
-            "attributes": member.project.attributes_for(),
+            "scales": [
+                (one, [(text, examples.get(one.key, {}).get(score, ())) for score, text in enumerate(one.shown_levels)])
+                for one in member.project.attributes_for()
+            ],
         },
     )

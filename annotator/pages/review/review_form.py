@@ -45,6 +45,9 @@ class AdjudicationForm(ScoresForm):
         error_messages={"required": gettext_lazy("Say why the ratings differ.")},
     )
     comment = forms.CharField(required=False, max_length=LONGEST_NOTE, widget=forms.Textarea(attrs={"rows": 3}))
+    example = forms.BooleanField(
+        required=False, label=gettext_lazy("Show it to raters as an example of its levels, with the comment")
+    )
 
     def __init__(
         self,
@@ -88,6 +91,7 @@ class AdjudicationForm(ScoresForm):
             "ranking": ranking(data, self.responses),
             "reason": data["reason"],
             "comment": data["comment"],
+            "is_example": data["example"],
         }
 
 
@@ -104,7 +108,7 @@ def as_it_stands(adjudication: Adjudication) -> dict[str, Any]:
     """Returns initial values of the form from the authoritative rating in force."""
     scores = {int(response): score for response, score in adjudication.scores.items()}
     compared = {"preference": adjudication.preference} | filled_ranks(adjudication.ranking)
-    said = {"reason": adjudication.reason, "comment": adjudication.comment}
+    said = {"reason": adjudication.reason, "comment": adjudication.comment, "example": adjudication.is_example}
     values: dict[str, Any] = started_from(scores) | compared | said
     for response, rows in adjudication.segments.items():
         values |= filled_segments(response_number(int(response)), adjudication.aspects, rows)

@@ -51,6 +51,7 @@ def adjudicate(
     ranking: Ranking | None = None,
     reason: str,
     comment: str = "",
+    is_example: bool = False,
     by: User,
     now: datetime,
     seen: int | None = None,
@@ -58,7 +59,8 @@ def adjudicate(
     """Makes these scores the labels of a complete task. The same scores again change nothing, others replace them.
 
     `preference` is relative to the responses' positions; three responses or more have a `ranking` in its place. Where
-    `segments` has no scores of a response's segments, the annotators' agreed ones stay. `seen` is the authoritative
+    `segments` has no scores of a response's segments, the annotators' agreed ones stay. Raters are shown what
+    `is_example`, with its comment (annotator/reading/settled_examples.py). `seen` is the authoritative
     rating that the caller has read, 0 for none; without it these scores replace whichever there is.
 
     Raises:
@@ -82,7 +84,13 @@ def adjudicate(
     submission = Submission(ratings, preference, ranking)
     _check(submission, task)
     adjudication = Adjudication(
-        task=task, **_decision(submission, task), reason=reason, comment=comment.strip(), by=by, made_at=now
+        task=task,
+        **_decision(submission, task),
+        reason=reason,
+        comment=comment.strip(),
+        is_example=is_example,
+        by=by,
+        made_at=now,
     )
     current = current_of(task)
     if current and _content(current) == _content(adjudication):
@@ -164,6 +172,7 @@ def _content(adjudication: Adjudication) -> tuple[object, ...]:
         adjudication.ranking,
         adjudication.reason,
         adjudication.comment,
+        adjudication.is_example,
     )
 
 

@@ -129,9 +129,10 @@ document.addEventListener("focusin", ({ target }) => {
 document.addEventListener("click", ({ target }) => {
   const link = target.closest("#rating a[href^='#']"), place = link && document.getElementById(link.hash.slice(1));
   if (!place) return;
-  // A question about all responses stays while one of them is read again.
-  if (!place.matches(".sheet")) ask(place);
-  else if (asked && letterOf(asked)) ask(firstOf(place));
+  if (!place.matches(".sheet")) return void ask(place);
+  // A question about all responses stays while one of them, which is rated, is read again.
+  const first = firstOf(place);
+  if (first && (letterOf(asked) || !isComplete(first))) ask(first);
 }, { capture: true });
 
 // Tab goes through the questions too, though all but one are out of sight.

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import FloatRect, Locator, Page, expect
 
 from annotator.models import Project, Task, User
-from tests.browser.conftest import Open, ask
+from tests.browser.conftest import Open
 from tests.builders import make_task
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -155,7 +155,8 @@ def test_a_phone_shows_one_response_at_a_time(open_page: Open, alice: User, long
 
 def test_the_switch_is_at_hand_where_the_preference_is_asked(open_page: Open, alice: User, long_task: Task) -> None:
     page = rating_page(open_page, alice, viewport={"width": 360, "height": 740})
-    ask(page.locator(".preference .choice"))
+    for _ in range(14):
+        page.keyboard.press("1")
     switch = page.get_by_role("navigation", name="Responses")
     expect(switch).to_be_in_viewport()
     switch.get_by_role("link", name="Response B").click()

@@ -125,12 +125,23 @@ def require_go_on() -> None:
 def finish_left(name: str, left: QuerySet[Any], finish: Callable[[Any], int], *, project: str = "project_id") -> int:
     """Does for every row what is left of its work; returns the sum of what `finish` returns.
 
-    A failure is written down with its project (background/failures.py), and keeps no other from being finished.
+    A failure keeps no other row from being finished. The first one of a project is written down with it
+    (background/failures.py).
     """
 
     def of_project(at: Project) -> int | None:
+        done, failed = 0, []
         with locks.session_lock(name, at.pk) as is_ours:
-            return sum(map(finish, left.filter(**{project: at.pk}).order_by("pk"))) if is_ours else None
+            if not is_ours:
+                return None
+            for row in left.filter(**{project: at.pk}).order_by("pk"):
+                try:
+                    done += finish(row)
+                except Exception as error:  # noqa: BLE001  whatever fails in one row, the next ones do not wait for it
+                    failed.append(error)
+        if failed:
+            raise failed[0]
+        return done
 
     with ExitStack() as held:
         if not _has_place(name, held):

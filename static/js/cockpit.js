@@ -1,5 +1,7 @@
 // One question at a time stands in the dock, under texts that do not move. The strip above it holds the answers so far,
 // and is the way to every question. The form keeps its order: what is shown is a matter of style.
+import { reveal } from "./letters.js";
+
 const QUESTIONS = ".segments, .likert, .choice, .ranking, .written, .edit";
 let asked = null, pointed = null;
 
@@ -22,11 +24,15 @@ export function ask(element) {
   asked = question;
   asked.classList.add("current");
   const places = [...strip().querySelectorAll(".chip, a")];
+  const sheet = asked.closest(".sheet");
+  if (sheet) reveal(sheet);
   for (const place of places) {
     const isHere = place.matches(".chip") ? chips.get(place) === asked : place.textContent === letterOf(asked);
     if (isHere) place.setAttribute("aria-current", "true");
+    if (isHere) place.scrollIntoView({ block: "nearest", inline: "nearest" });
     else if (place.matches(".chip") || letterOf(asked)) place.removeAttribute("aria-current");
   }
+  asked.dispatchEvent(new CustomEvent("question:asked", { bubbles: true }));
 }
 
 // The boxes under a scale may follow its level, though the next scale is asked already.
@@ -110,14 +116,15 @@ for (const change of ["change", "drafts:filled"]) document.addEventListener(chan
 // A thousand cells are counted once the hand rests.
 let resting = null;
 for (const change of ["input", "cells:put"]) document.addEventListener(change, (event) => {
+  if (!event.target.matches(".cell")) return rewrite(event);
   clearTimeout(resting);
-  if (event.target.matches(".cell")) resting = setTimeout(rewrite, 150, event);
-  else rewrite(event);
+  resting = setTimeout(rewrite, 150, { target: document });
 });
 
 document.addEventListener("click", ({ target }) => {
   const question = chips.get(target.closest?.(".chip"));
   if (!question) return;
+  noteRated(null);
   ask(question);
   question.dispatchEvent(new CustomEvent("question:chosen", { bubbles: true }));
 });
@@ -143,7 +150,7 @@ function beyond(way) {
   const stops = [...place.querySelectorAll(STOPS)].filter((one) => one.checkVisibility() && !one.disabled && one.tabIndex >= 0);
   const rest = way > 0 ? stops.slice(stops.indexOf(at) + 1) : stops.slice(0, stops.indexOf(at));
   if (!stops.includes(at) || rest.some((one) => at.type !== "radio" || one.name !== at.name)) return null; // radios are one stop
-  const all = every().filter((one) => isAsked(one) && !one.matches(".segments, .ranking:not(.live)"));
+  const all = every().filter((one) => isAsked(one) && !one.matches(".segments, .ranking:not(.live), :disabled *"));
   return all[all.indexOf(asked) + way] ?? null;
 }
 
@@ -153,10 +160,14 @@ document.addEventListener("keydown", (event) => {
   if (!next) return;
   event.preventDefault();
   ask(next);
-  (next.querySelector("[type=radio]:checked") ?? next.querySelector(`[data-handle], ${STOPS}`)).focus();
+  (next.querySelector("[type=radio]:checked, [data-handle]") ?? next.querySelector(STOPS)).focus();
 });
 
-// Whoever rates by pointer goes on to the next question too; arrows within a scale only change the level.
+// Whoever rates by pointer goes on to the next question too; arrows within a scale only change the level. The second
+// click of a double one would meet the next question.
+document.addEventListener("click", (event) => {
+  if (event.detail > 1 && cockpit() && event.target.closest("#rating :is(.level, .line)")?.querySelector("[type=radio]")) event.preventDefault();
+}, { capture: true });
 document.addEventListener("pointerdown", ({ target }) => { pointed = target.closest("#rating .current"); });
 document.addEventListener("keydown", () => { pointed = null; }, { capture: true });
 document.addEventListener("change", ({ target }) => {
@@ -167,7 +178,7 @@ document.addEventListener("change", ({ target }) => {
 
 // The texts -------------------------------------------------------------------------------------------------
 
-export const SCROLLED = ".cockpit :is(.conversation, .sheets, .response)";
+export const SCROLLED = ".cockpit :is(.conversation, .sheets, .response, .word)";
 // Two or three have a pane each.
 const panes = () => [...document.querySelectorAll(".cockpit.beside .sheets:not(.single, :has(> :nth-child(4))) .response")];
 const room = (pane) => pane.scrollHeight - pane.clientHeight;
@@ -191,11 +202,27 @@ document.addEventListener("click", ({ target }) => {
   if (opener) opener.setAttribute("aria-pressed", document.getElementById("work").classList.toggle("prompted"));
 });
 
-function showLink() {
-  const link = document.querySelector("[data-link]");
-  if (link) link.hidden = !panes().length;
+// What depends on how much of the texts fits.
+function measure() {
+  const talk = document.querySelector(".cockpit:has(> #rating) > .conversation"), opener = document.querySelector("[data-prompt]");
+  if (!talk || !opener) return;
+  document.querySelector("[data-link]").hidden = !panes().length;
+  opener.disabled = room(talk) <= 0 && opener.getAttribute("aria-pressed") === "false";
+  // What scrolls is reached by Tab, and scrolled by the arrows.
+  for (const place of document.querySelectorAll(SCROLLED)) {
+    if (room(place) > 0) place.tabIndex = 0;
+    else place.removeAttribute("tabindex");
+  }
 }
-document.addEventListener("submit", ({ target }) => { if (target.matches("[data-layout]")) setTimeout(showLink); });
+document.addEventListener("submit", ({ target }) => { if (target.matches("[data-layout]")) setTimeout(measure); });
+for (const change of ["resize", "load"]) addEventListener(change, measure);
+// Up or down by a page, while a question has the focus.
+export function scrollText(way) {
+  const places = [asked?.closest(".sheet")?.querySelector(".response"), ...document.querySelectorAll(".cockpit .response, .cockpit .sheets, .cockpit > .conversation")];
+  const place = places.find((one) => one && room(one) > 0 && getComputedStyle(one).overflowY === "auto");
+  place?.scrollBy({ top: way * 0.9 * place.clientHeight });
+  return Boolean(place);
+}
 
 document.addEventListener("selectionchange", () => {
   const selection = getSelection(), node = selection.anchorNode?.parentElement;
@@ -205,7 +232,7 @@ document.addEventListener("selectionchange", () => {
 // Where one response is shown at a time, a finger leads to the next one, as its letter does.
 let touched = null;
 document.addEventListener("touchstart", ({ target, touches }) => {
-  touched = touches.length === 1 && target.closest(".cockpit .sheets") && !target.closest("pre, table") ? touches[0] : null;
+  touched = touches.length === 1 && target.closest(".cockpit .response") && !target.closest("pre, table, .math") ? touches[0] : null;
 }, { passive: true });
 document.addEventListener("touchend", ({ changedTouches }) => {
   if (!touched || !document.querySelector(".cockpit .sheet.away") || !getSelection().isCollapsed) return;
@@ -234,11 +261,7 @@ function begin() {
   if (!cockpit()) return;
   build();
   ask(every().find((one) => one.matches(".missing") || one.querySelector(".refused")) ?? firstOf(document.getElementById("rating")));
-  showLink();
-  // What scrolls is reached by Tab, and scrolled by the arrows.
-  for (const place of document.querySelectorAll(SCROLLED)) if (place.scrollHeight > place.clientHeight) place.tabIndex = 0;
-  const talk = document.querySelector(".cockpit > .conversation"), opener = document.querySelector("[data-prompt]");
-  opener.disabled = talk.scrollHeight <= talk.clientHeight && opener.getAttribute("aria-pressed") === "false";
+  measure();
   showLastTurn();
 }
 document.addEventListener("htmx:afterSettle", ({ target }) => { if (target.id === "work") begin(); });

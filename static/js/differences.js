@@ -23,7 +23,7 @@ next.addEventListener("click", () => {
   const all = inOrder(), following = all[(all.indexOf(last) + 1) % all.length];
   last?.classList.remove("at");
   following?.classList.add("at");
-  // To the upper edge: side by side, the scales cover the lower half of a long response.
+  // To the upper edge, as reviewers have scales at the lower one.
   following?.scrollIntoView({ block: "start" });
   last = following ?? null;
 });

@@ -1,5 +1,5 @@
 // The keyboard. Digits rate the group in focus and move on; up and down walk the groups; controls carry their own key.
-import { ask, inQuestion, noteRated, SCROLLED, waits as waitsInDock } from "./cockpit.js";
+import { ask, inQuestion, noteRated, SCROLLED, scrollText, waits as waitsInDock } from "./cockpit.js";
 import { isAway, reveal } from "./letters.js";
 import { cellInFocus, firstOpen, focusCell, isFull, rate as rateCell, step } from "./segments.js";
 
@@ -20,7 +20,9 @@ const focused = (selector) => document.activeElement?.closest(selector);
 
 export function current() {
   const group = focused("#rating :is(.segments, .likert, .choice, .ranking, .written[data-question])");
-  return group ?? (focused(SUBMIT) ? undefined : inQuestion()) ?? groups().find((one) => !isAnswered(one));
+  // A box may still be ticked under the scale before the one that is asked.
+  const isAsked = group && !group.matches(".rated:not(.current)");
+  return (isAsked ? group : null) ?? (focused(SUBMIT) ? undefined : inQuestion()) ?? groups().find((one) => !isAnswered(one));
 }
 
 function focusOn(group) {
@@ -32,7 +34,7 @@ function focusOn(group) {
   const answer = group.querySelector("[type=radio]:checked") ?? group.querySelector(FIELDS);
   answer.focus({ preventScroll: true });
   // Another response is read from its beginning.
-  if (to && from && to !== from) to.scrollIntoView({ block: "start" });
+  if (to && from && (inQuestion() ? to !== from : to.offsetTop > from.offsetTop)) to.scrollIntoView({ block: "start" });
   else group.scrollIntoView({ block: "nearest" });
 }
 
@@ -40,7 +42,8 @@ function focusOn(group) {
 let rated = null;
 
 function tick(digit) {
-  const group = rated?.isConnected && rated.querySelector("[type=checkbox]") ? rated : current();
+  const last = document.querySelector("#rating .rated") ?? rated;
+  const group = last?.isConnected && last.querySelector("[type=checkbox]") ? last : current();
   const box = group?.querySelector(`[type=checkbox][data-digit="${digit}"]`);
   // A click, not `checked`: only a click tells those who listen to the form, the drafts above all.
   return Boolean(box) && (box.click(), true);
@@ -59,14 +62,21 @@ function rate(digit) {
   return true;
 }
 
+// The place of the group before or after a question that is none of them, such as a better version.
+function besideOf(list, question, way) {
+  const after = list.findIndex((one) => question.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING);
+  return (after < 0 ? list.length : after) - (way > 0 ? 0 : 1);
+}
+
 function walk(way) {
   if (focused("details fieldset")) return false;
   const cell = cellInFocus();
   if (cell && step(cell, way, 0)) return true;
   rated = null;
+  noteRated(null);
   // Submit stands below the last group, and is reached as one more of them.
   const list = groups(), at = focused(SUBMIT) ? list.length : list.indexOf(current());
-  focusOn(list[Math.max(at + way, 0)]);
+  focusOn(list[Math.max(at < 0 && inQuestion() ? besideOf(list, inQuestion(), way) : at + way, 0)]);
   return true;
 }
 
@@ -103,6 +113,7 @@ function beside(way) {
 
 const moves = {
   ArrowDown: () => walk(1), ArrowUp: () => walk(-1), ArrowLeft: () => beside(-1), ArrowRight: () => beside(1), Escape: leave,
+  PageDown: () => Boolean(inQuestion()) && scrollText(1), PageUp: () => Boolean(inQuestion()) && scrollText(-1),
 };
 
 document.addEventListener("keydown", (event) => {

@@ -188,7 +188,8 @@ function onClick(event) {
   if (event.target.closest("[data-implied]")) {
     const all = items(event.currentTarget);
     write(event.currentTarget, impliedBy(event.currentTarget));
-    return void say(event.currentTarget, all[0]);
+    say(event.currentTarget, all[0]);
+    return void all[0].dispatchEvent(new CustomEvent("group:done", { bubbles: true }));
   }
   const item = event.target.closest("[data-response]"), button = event.target.closest("[data-move], [data-handle]");
   if (item && button) move(event.currentTarget, item, button.dataset.move ?? "place");

@@ -128,18 +128,20 @@ function light(row) {
 }
 
 // The dock takes the place in which other questions are asked.
-function open(place, isOpen) {
-  place.hidden = !isOpen;
+function openDock(isOpen) {
+  dock().hidden = !isOpen;
   document.getElementById("work").classList.toggle("docked", isOpen);
 }
+
+const isOpen = () => document.getElementById("work").classList.contains("docked");
 
 let said = ""; // the cell and the value that the dock is about
 
 function show(cell) {
   const place = dock(), about = `${nameOf(cell)}=${cell.value}`;
-  if (!place || (said === about && lit === rowOf(cell) && !place.hidden)) return;
+  if (!place || (said === about && lit === rowOf(cell) && isOpen())) return;
   said = about;
-  open(place, true);
+  openDock(true);
   light(rowOf(cell));
   const at = place.querySelector("[data-at]"), number = rowOf(cell).cells[0].textContent;
   const values = { letter: table(cell).dataset.letter, number, count: table(cell).tBodies[0].rows.length };
@@ -156,17 +158,21 @@ function show(cell) {
 function hide() {
   current = null;
   light(null);
-  if (dock()) open(dock(), Boolean(before?.length));
+  if (!dock()) return;
+  openDock(false);
+  dock().hidden = !before?.length; // what was filled can be taken back
 }
 
 document.addEventListener("focusin", ({ target }) => {
   const cell = target.closest(".cell");
   if (cell) show((current = cell));
-  else if (target.closest("#rating :is(.likert, .choice, .ranking, .written)")) hide();
+  else if (!isCockpit() && target.closest("#rating :is(.likert, .choice, .ranking, .written)")) hide();
 });
-document.addEventListener("sheet:revealed", ({ target }) => {
-  const group = target.querySelector(".segments");
-  if (group && (!current || table(current) !== group)) show((current = firstOpen(group)));
+// Where one question is asked at a time, the dock is open while that is a table.
+const isCockpit = () => Boolean(document.querySelector(".cockpit"));
+document.addEventListener("question:asked", ({ target }) => {
+  if (!target.matches(".segments")) return hide();
+  show((current = current?.isConnected && table(current) === target ? current : firstOpen(target)));
 });
 // A click on a segment's text, but no selection in it, leads to its cells.
 document.addEventListener("click", ({ target }) => {
@@ -216,7 +222,7 @@ function begin() {
   said = "";
   const open = [...document.querySelectorAll(".segments")].find((group) => group.querySelector(".cell") && !isFull(group));
   if (!dock()) return void document.querySelector("#work")?.classList.remove("docked");
-  if (open) show((current = firstOpen(open)));
+  if (open && !isCockpit()) show((current = firstOpen(open)));
   else hide();
   if (!matchMedia("(pointer: coarse)").matches) return;
   for (const cell of document.querySelectorAll(".cell")) cell.inputMode = "none";

@@ -3,9 +3,10 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from annotator.models import Annotation, Assignment, Guideline, Project, Report, User
+from annotator.models import Annotation, Assignment, Guideline, Project, Report, Response, User
 from tests.browser.conftest import Open, ask
 from tests.builders import ATTRIBUTES, make_task
+from tests.celery_workers import wait_for
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -190,3 +191,28 @@ def test_submit_stands_below_the_last_scale(page: Page) -> None:
     expect(page.locator(".prose").first).to_contain_text("And the second?")
     last = ATTRIBUTES[-1]
     assert sorted(rating.scores[last] for rating in Annotation.objects.get().ratings.all()) == [1, 3]
+
+
+def test_a_box_ticked_after_its_scale_leaves_the_digits_to_the_next_one(page: Page) -> None:
+    press(page, "4", "4")
+    box = page.get_by_label("Key information is missing").first
+    box.check()
+    press(page, "2")
+    levels = [page.locator(".likert").nth(at).locator(":checked[type=radio]") for at in (1, 2)]
+    expect(levels[0]).to_have_value("3")
+    expect(levels[1]).to_have_value("1")
+    expect(box).to_be_checked()
+
+
+def test_a_double_click_rates_one_scale(page: Page) -> None:
+    page.locator(".current .level").nth(2).dblclick()
+    expect(page.locator("#rating :checked")).to_have_count(1)
+    expect(page.locator(".likert").nth(1)).to_have_class("likert of-5 current")
+
+
+def test_the_texts_scroll_by_a_page_while_a_question_has_the_focus(page: Page) -> None:
+    Response.objects.update(text="A paragraph.\n\n" * 200)
+    page.reload()
+    press(page, "3", "PageDown")
+    wait_for(lambda: page.locator(".response").first.evaluate("(pane) => pane.scrollTop > 100"), what="the next page")
+    expect(page.locator("#rating :checked")).to_have_count(1)

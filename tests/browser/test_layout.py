@@ -164,9 +164,9 @@ def test_the_switch_is_at_hand_where_the_preference_is_asked(open_page: Open, al
     expect(page.locator(".preference .current")).to_be_visible()
 
 
-SWIPE = """(sheets, [from, to]) => {
-    const touch = (x) => new Touch({ identifier: 1, target: sheets, clientX: x, clientY: 200 });
-    const fire = (name, x, touches) => sheets.dispatchEvent(new TouchEvent(
+SWIPE = """(place, [from, to]) => {
+    const touch = (x) => new Touch({ identifier: 1, target: place, clientX: x, clientY: 200 });
+    const fire = (name, x, touches) => place.dispatchEvent(new TouchEvent(
         name, { bubbles: true, touches, changedTouches: [touch(x)] }));
     fire("touchstart", from, [touch(from)]);
     fire("touchend", to, []);
@@ -175,10 +175,21 @@ SWIPE = """(sheets, [from, to]) => {
 
 def test_a_finger_leads_to_the_next_response(open_page: Open, alice: User, long_task: Task) -> None:
     page = rating_page(open_page, alice, viewport={"width": 360, "height": 740}, has_touch=True)
-    sheets, shown = page.locator(".sheets"), page.locator(".sheet:visible")
+    response, shown = page.locator(".response:visible"), page.locator(".sheet:visible")
     for way, letter in (([300, 100], "B"), ([300, 100], "B"), ([200, 190], "B"), ([100, 300], "A")):
-        sheets.evaluate(SWIPE, way)
+        response.evaluate(SWIPE, way)
         expect(shown).to_have_attribute("id", f"response-{letter}")
+
+
+def test_a_half_rated_task_goes_on_at_the_response_that_is_shown(open_page: Open, alice: User, talk: Project) -> None:
+    make_task(talk)
+    page = rating_page(open_page, alice, viewport={"width": 360, "height": 740})
+    for _ in range(5):
+        page.keyboard.press("3")
+    expect(page.locator("#saved")).to_contain_text("saved")
+    page.reload()
+    expect(page.locator(".sheet:visible")).to_have_attribute("id", "response-B")
+    expect(page.locator(".current")).to_be_visible()
 
 
 def test_digits_go_on_from_one_response_to_the_next_on_a_small_screen(

@@ -58,6 +58,7 @@ def test_a_choice_made_before_the_scripts_ran_is_kept(page: Page) -> None:
     page.route("**/drafts*.js", lambda route: held.append(route))
     page.reload(wait_until="commit")
     rate_everything(page, 1, scales=1)
+    page.wait_for_timeout(500)  # until the script is asked for
     held[0].continue_()
     expect(page.locator("#saved")).to_contain_text("saved")
     page.unroute_all()

@@ -95,6 +95,21 @@ def test_the_rest_is_fine_can_be_taken_back(page: Page) -> None:
     assert not any(values[1:])
 
 
+def test_what_is_asked_is_what_the_page_shows(page: Page) -> None:
+    Project.objects.update(ask_safety=True)
+    page.reload()
+    press(page, "f")  # a scale of the same response is asked next, and the filling can still be taken back
+    expect(page.locator("#work.docked")).to_have_count(0)
+    expect(page.locator(".current .line").first).to_be_in_viewport()
+    expect(page.get_by_role("button", name="Undo")).to_be_in_viewport()
+    press(page, "1", "f", "1")
+    page.get_by_role("link", name="Response B").click()
+    page.locator(".strip .chip").first.click()
+    expect(page.locator("#work.docked")).to_have_count(1)
+    expect(page.locator("[data-at]")).to_contain_text("Response A: segment 1 of")
+    expect(page.locator(".dock-levels").first).to_be_in_viewport()
+
+
 def test_a_click_on_a_level_text_rates_the_cell_in_focus(page: Page) -> None:
     page.get_by_role("textbox", name="Segment 2, Safety").first.click()
     expect(page.locator("[data-at]")).to_contain_text("Response A: segment 2 of")

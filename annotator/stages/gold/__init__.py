@@ -1,1 +1,1 @@
-"""Gold tasks. `gold_tasks` mixes them into the work and judges the answers; `qualification` is the test before it."""
+"""Gold tasks. `gold_tasks` judges the answers to them; `qualification` is the test before it."""

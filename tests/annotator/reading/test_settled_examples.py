@@ -5,7 +5,7 @@ import re
 import pytest
 from django.test import Client
 
-from annotator.models import Adjudication, Project, Task
+from annotator.models import Adjudication, Label, Project, Task
 from annotator.reading.settled_examples import MOST, settled_examples
 from annotator.stages.review import adjudicate, withdraw
 from tests.builders import ATTRIBUTES, NOW, claimed, make_member, make_task, make_user, rate
@@ -48,6 +48,12 @@ def test_a_decision_that_is_withdrawn_or_changed_takes_its_example_along(project
     withdraw(task.pk, by=cast.carol, now=NOW)
     assert prompts(project, cast, 0) == []
     assert Adjudication.objects.filter(is_example=True).count() == 2
+
+
+def test_a_new_version_of_the_rubric_begins_without_examples(project: Project, cast: Cast) -> None:
+    settled(project, cast, 1)
+    Label.objects.update(rubric_version=2)
+    assert prompts(project, cast) == []
 
 
 def test_nobody_is_shown_what_they_have_still_to_rate(project: Project, cast: Cast) -> None:

@@ -277,14 +277,14 @@ def test_nobody_without_a_place_touches_what_is_left(project: Project, settings:
 def test_what_cannot_be_finished_in_one_project_is_written_down_and_stops_no_other(project: Project) -> None:
     gone = make_project("gone")
     Project.objects.filter(pk=gone.pk).update(archived_at=NOW, deleted_at=NOW)
-    broken, fine = asked(gone), asked(project)
+    broken, later, fine = asked(gone), asked(gone), asked(project)
 
     def work(job: ImportJob) -> int:
         if job == broken:
             raise ValueError("no luck")
         return end(job)
 
-    assert (finish_left(work), again(fine).state) == (1, State.DONE)
+    assert (finish_left(work), again(fine).state, again(later).state) == (1, State.DONE, State.DONE)
     assert BackgroundFailure.objects.get().project == gone, "a deletion that fails is seen as well"
 
 

@@ -41,7 +41,7 @@ urlpatterns = [
         name="retry-delivery",
     ),
     path("projects/<slug:slug>/offer/", projects.offer, name="offer"),
-    path("projects/<slug:slug>/guidelines/", projects.guidelines, name="guidelines"),
+    path("projects/<slug:slug>/guidelines/", guidelines.read_guidelines, name="guidelines"),
     path("projects/<slug:slug>/guidelines/edit/", guidelines.edit, name="edit-guidelines"),
     path("projects/<slug:slug>/guidelines/preview/", guidelines.preview, name="preview-guidelines"),
     path("projects/<slug:slug>/guidelines/versions/", guidelines.versions, name="guideline-versions"),

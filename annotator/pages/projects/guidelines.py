@@ -1,4 +1,4 @@
-"""The pages on which managers write a project's guidelines, and look at their versions."""
+"""The pages on which people read a project's guidelines, and managers write them and look at their versions."""
 
 from typing import Any
 
@@ -11,12 +11,14 @@ from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.web.middleware import HtmxRequest
 from annotator.infrastructure.web.query_parameters import number_in
 from annotator.managing import guidelines
 from annotator.managing.guidelines import LONGEST_GUIDELINES, NewerGuidelines, template_for
 from annotator.models import Guideline, Project
 from annotator.reading import access
 from annotator.reading.access import user_of
+from annotator.reading.settled_examples import settled_examples
 
 
 class GuidelinesForm(forms.Form):
@@ -150,3 +152,31 @@ def versions(request: HttpRequest, slug: str) -> HttpResponse:
             "more_names": len(names) > READERS_SHOWN,
         }
     return render(request, "workspace/guideline_versions.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+def read_guidelines(request: HtmxRequest, slug: str) -> HttpResponse:
+    """Shows the guidelines in force; a POST acknowledges the version that was read.
+
+    The panel of the rating page, which asks by htmx, gets them without the page around them.
+    """
+    member = access.membership(user_of(request), slug)
+    if request.method == "POST":
+        guidelines.acknowledge(member, version=number_in(request.POST, "version") or 0)
+        return redirect("annotate", slug)
+    current, earlier = member.project.current_guideline(), guidelines.read_before(member)
+    examples = settled_examples(member.project, reader=member.user)
+    return render(
+        request,
+        "_guidelines.html" if request.htmx else "guidelines.html",
+        {
+            "member": member,
+            "guideline": current,
+            "earlier": earlier,
+            "lines": guidelines.difference(earlier.text, current.text) if earlier and current else None,
+            "scales": [
+                (one, [(text, examples.get(one.key, {}).get(score, ())) for score, text in enumerate(one.shown_levels)])
+                for one in member.project.attributes_for()
+            ],
+        },
+    )

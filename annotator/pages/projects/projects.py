@@ -5,20 +5,16 @@ from django.db.models import Exists, OuterRef
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_POST
 
 from annotator.analysis import figures
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.web.acting import show_refusal
-from annotator.infrastructure.web.middleware import HtmxRequest
-from annotator.infrastructure.web.query_parameters import number_in
 from annotator.managing import members
-from annotator.managing.guidelines import acknowledge, difference, read_before
 from annotator.models import Gold, Project, Role
 from annotator.pages.navigation import pages_of
 from annotator.reading import access
 from annotator.reading.access import user_of
-from annotator.reading.settled_examples import settled_examples
 
 
 class OfferForm(forms.Form):
@@ -75,31 +71,3 @@ def offer(request: HttpRequest, slug: str) -> HttpResponse:
     with show_refusal(request):
         (members.accept if form.cleaned_data["answer"] == "accept" else members.decline)(member)
     return redirect("home")
-
-
-@require_http_methods(["GET", "POST"])
-def guidelines(request: HtmxRequest, slug: str) -> HttpResponse:
-    """Shows the guidelines in force; a POST acknowledges the version that was read.
-
-    The panel of the rating page, which asks by htmx, gets them without the page around them.
-    """
-    member = access.membership(user_of(request), slug)
-    if request.method == "POST":
-        acknowledge(member, version=number_in(request.POST, "version") or 0)
-        return redirect("annotate", slug)
-    current, earlier = member.project.current_guideline(), read_before(member)
-    examples = settled_examples(member.project, reader=member.user)
-    return render(
-        request,
-        "_guidelines.html" if request.htmx else "guidelines.html",
-        {
-            "member": member,
-            "guideline": current,
-            "earlier": earlier,
-            "lines": difference(earlier.text, current.text) if earlier and current else None,
-            "scales": [
-                (one, [(text, examples.get(one.key, {}).get(score, ())) for score, text in enumerate(one.shown_levels)])
-                for one in member.project.attributes_for()
-            ],
-        },
-    )

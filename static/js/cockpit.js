@@ -23,14 +23,12 @@ export function ask(element) {
   asked?.classList.remove("current");
   asked = question;
   asked.classList.add("current");
-  const places = [...strip().querySelectorAll(".chip, a")];
   const sheet = asked.closest(".sheet");
   if (sheet) reveal(sheet);
-  for (const place of places) {
-    const isHere = place.matches(".chip") ? chips.get(place) === asked : place.textContent === letterOf(asked);
-    if (isHere) place.setAttribute("aria-current", "true");
-    if (isHere) place.scrollIntoView({ block: "nearest", inline: "nearest" });
-    else if (place.matches(".chip") || letterOf(asked)) place.removeAttribute("aria-current");
+  for (const [chip, one] of chips) {
+    if (one === asked) chip.setAttribute("aria-current", "true");
+    else chip.removeAttribute("aria-current");
+    if (one === asked) chip.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
   asked.dispatchEvent(new CustomEvent("question:asked", { bubbles: true }));
 }

@@ -1,15 +1,11 @@
 // The keyboard. Digits rate the group in focus and move on; up and down walk the groups; controls carry their own key.
-import { ask, inQuestion, noteRated, SCROLLED, scrollText, waits as waitsInDock } from "./cockpit.js";
-import { isAway, reveal } from "./letters.js";
+import { ask, inQuestion, noteRated, SCROLLED, scrollText, waits } from "./cockpit.js";
 import { cellInFocus, firstOpen, focusCell, isFull, rate as rateCell, step } from "./segments.js";
 
 const seen = (element) => element.checkVisibility() && !element.matches(":disabled, :disabled *");
 const SUBMIT = "#submit-rating, #rating [data-key=Enter]";
 const GROUPS = "#rating :is(.segments, .likert, .choice, .ranking.live, .written[data-question])";
-// A response behind the switch is shown once its turn has come; only a category that is not asked for stays away.
-const waits = (group) => isAway(group.closest(".sheet") ?? group) && (!group.matches(".category") || isUnsafe(group));
-const isUnsafe = (group) => group.closest(".scales").querySelector('[name^="safe-"][value="0"]:checked');
-const groups = () => [...document.querySelectorAll(GROUPS)].filter((group) => waitsInDock(group) || waits(group) || seen(group));
+const groups = () => [...document.querySelectorAll(GROUPS)].filter((group) => waits(group) || seen(group));
 const FIELDS = "[type=radio], [data-handle], textarea, input";
 const isTable = (group) => Boolean(group?.matches(".segments"));
 const isAnswered = (group) => (isTable(group) ? isFull(group) : group.matches(".ranking") ? isRanked(group) : hasAnswer(group));
@@ -29,7 +25,6 @@ function focusOn(group) {
   if (!group) return void document.querySelector(SUBMIT)?.focus();
   const from = (inQuestion() ?? document.activeElement).closest(".sheet"), to = group.closest(".sheet");
   ask(group);
-  if (to && isAway(to)) reveal(to);
   if (isTable(group)) return focusCell(firstOpen(group));
   const answer = group.querySelector("[type=radio]:checked") ?? group.querySelector(FIELDS);
   answer.focus({ preventScroll: true });

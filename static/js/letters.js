@@ -1,21 +1,12 @@
-// The switch A | B | C: in a narrow window it shows one response at a time, in a wide one it leads to a response.
-const NARROW = matchMedia("(max-width: 640px)");
-const sheets = () => [...document.querySelectorAll("#rating .sheet")];
-const letters = (sheet) => document.querySelectorAll(`:is(.letters, .strip) a[href="#${sheet.id}"]`);
-
-// Whether the sheet waits behind another one.
-export const isAway = (sheet) => NARROW.matches && sheet.classList.contains("away");
-
+// The letters in the strip: in a narrow window one response is shown at a time, in a wide one they lead to a response.
 export function reveal(sheet) {
-  if (!document.querySelector(".letters")) return; // a page without the switch shows every response
-  for (const other of sheets()) {
+  if (!document.querySelector(".strip")) return; // a page without the letters shows every response
+  for (const other of document.querySelectorAll("#rating .sheet")) {
     other.classList.toggle("away", other !== sheet);
-    for (const letter of letters(other)) {
-      if (other === sheet) letter.setAttribute("aria-current", "true");
-      else letter.removeAttribute("aria-current");
-    }
+    const letter = document.querySelector(`.strip a[href="#${other.id}"]`);
+    if (other === sheet) letter?.setAttribute("aria-current", "true");
+    else letter?.removeAttribute("aria-current");
   }
-  sheet.dispatchEvent(new CustomEvent("sheet:revealed", { bubbles: true }));
 }
 
 // A link to a response or to one of its scales: what it leads to is shown first.
@@ -29,12 +20,3 @@ document.addEventListener("click", (event) => {
   target.scrollIntoView({ block: "start" });
   (target.querySelector("[type=radio]") && target !== sheet ? target : link).focus({ preventScroll: true });
 });
-
-function begin() {
-  const all = sheets();
-  // After a refused submission the response that lacks an answer comes first.
-  if (all.length > 1) reveal(all.find((sheet) => sheet.querySelector(".missing, .refused")) ?? all[0]);
-}
-
-document.addEventListener("htmx:afterSettle", ({ target }) => { if (target.id === "work") begin(); });
-begin();

@@ -1,5 +1,5 @@
-// Counts the answers: of the whole task in the foot, and of each response beside its letter. A key in a cell of segments
-// changes the counts by one: the thousands of other cells are not looked at again.
+// Counts the answers for the foot. A key in a cell of segments changes the counts by one: the thousands of other cells
+// are not looked at again.
 const isAsked = (question) => !question.matches(".category") || isUnsafe(question.closest(".scales"));
 const isUnsafe = (scales) => Boolean(scales?.querySelector('[name^="safe-"][value="0"]:checked'));
 const CELL = ".cell-of", OTHER = "[data-question]:not(.cell-of)";
@@ -11,8 +11,8 @@ function isAnswered(question) {
 }
 
 let filled = new WeakSet(); // the cells with an answer
-let cells = new Map(), others = new Map(); // {asked, answered} by place: the form (of no cells) and each response
-let links = [];
+let cells = new Map(); // {asked, answered} by response
+let others = { asked: 0, answered: 0 };
 
 function countCells(form) {
   filled = new WeakSet();
@@ -25,10 +25,8 @@ function countCells(form) {
 }
 
 function countOthers(form) {
-  for (const place of [form, ...cells.keys()]) {
-    const asked = [...place.querySelectorAll(OTHER)].filter(isAsked);
-    others.set(place, { asked: asked.length, answered: asked.filter(isAnswered).length });
-  }
+  const asked = [...form.querySelectorAll(OTHER)].filter(isAsked);
+  others = { asked: asked.length, answered: asked.filter(isAnswered).length };
 }
 
 function changeCells(changed) {
@@ -48,25 +46,16 @@ const sum = (counts) => counts.reduce((all, one) => ({ asked: all.asked + one.as
 function show() {
   const form = document.getElementById("rating"), text = document.getElementById("answered");
   if (!form || !text) return;
-  const { asked, answered } = sum([others.get(form), ...cells.values()]), bar = text.parentElement.querySelector("progress");
+  const { asked, answered } = sum([others, ...cells.values()]), bar = text.parentElement.querySelector("progress");
   bar.max = asked;
   bar.value = answered;
   text.textContent = text.dataset.text.replace("{answered}", answered).replace("{asked}", asked);
-  for (const link of links) {
-    const response = document.getElementById(link.hash.slice(1)), sheet = sum([others.get(response), cells.get(response)]);
-    link.classList.toggle("done", sheet.answered === sheet.asked);
-    link.querySelector(".count").textContent = sheet.asked ? ` ${sheet.answered}/${sheet.asked}` : "";
-  }
 }
 
 function begin(change) {
   const form = document.getElementById("rating");
   if (!form) return;
-  if (change?.type !== "input") {
-    countCells(form);
-    others = new Map();
-    links = [...form.querySelectorAll(".letters a")];
-  }
+  if (change?.type !== "input") countCells(form);
   countOthers(form);
   show();
 }

@@ -4,9 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db.models import Exists, OuterRef
-
-from annotator.models import Adjudication, Label, Project, Task, User
+from annotator.models import Adjudication, Project, Task, User
 from annotator.reading.blindness import tasks_held_by
 
 MOST = 2
@@ -33,9 +31,9 @@ def settled_examples(project: Project, *, reader: User) -> Examples:
 
     Nor is there one of an earlier version of the rubric, whose levels may have been others.
     """
-    labels = Label.objects.filter(response__task=OuterRef("task"), source=Label.Source.ADJUDICATED)
-    in_force = Exists(labels.filter(rubric_version=project.rubric.version))
-    marked = Adjudication.objects.filter(in_force, is_current=True, is_example=True, task__project=project)
+    marked = Adjudication.objects.filter(is_current=True, is_example=True, task__project=project)
+    if project.rubric.previous_id:
+        marked = marked.filter(made_at__gte=project.rubric.made_at)
     complete = marked.filter(task__state=Task.State.COMPLETE).exclude(task__in=tasks_held_by(reader))
     found: dict[str, dict[int, list[SettledExample]]] = defaultdict(lambda: defaultdict(list))
     for one in complete.select_related("task").prefetch_related("task__responses").order_by("-pk")[:LOOKED_AT]:

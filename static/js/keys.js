@@ -1,6 +1,7 @@
 // The keyboard. Digits rate the group in focus and move on; up and down walk the groups; controls carry their own key.
-import { ask, inQuestion, noteRated, SCROLLED, scrollText, waits } from "./cockpit.js";
+import { ask, inQuestion, noteRated, waits } from "./cockpit.js";
 import { cellInFocus, firstOpen, focusCell, isFull, rate as rateCell, step } from "./segments.js";
+import { SCROLLED, scrollText } from "./texts.js";
 
 const seen = (element) => element.checkVisibility() && !element.matches(":disabled, :disabled *");
 const SUBMIT = "#submit-rating, #rating [data-key=Enter]";
@@ -45,7 +46,9 @@ function tick(digit) {
 }
 
 function rate(digit) {
-  const group = focused("details fieldset") ?? current();
+  const apart = focused("details fieldset"), group = apart ?? current();
+  // What is not shown is shown before it is rated.
+  if (!apart && group && inQuestion() && group !== inQuestion()) return focusOn(group), true;
   if (isTable(group)) return rateCell(cellInFocus() ?? firstOpen(group), digit);
   const radio = group?.querySelectorAll("[type=radio]")[digit - 1];
   if (!radio) return tick(digit);
@@ -78,6 +81,7 @@ function walk(way) {
 // The letters of the responses, while their ranking is what is asked next.
 function typesRank(key) {
   const group = focused("#rating [data-question]") ? null : current();
+  if (inQuestion() && group !== inQuestion()) return false;
   return Boolean(group?.matches(".ranking")) && !group.dispatchEvent(new CustomEvent("ranking:type", { detail: key, cancelable: true }));
 }
 
@@ -108,7 +112,7 @@ function beside(way) {
 
 const moves = {
   ArrowDown: () => walk(1), ArrowUp: () => walk(-1), ArrowLeft: () => beside(-1), ArrowRight: () => beside(1), Escape: leave,
-  PageDown: () => Boolean(inQuestion()) && scrollText(1), PageUp: () => Boolean(inQuestion()) && scrollText(-1),
+  PageDown: () => scrollText(inQuestion(), 1), PageUp: () => scrollText(inQuestion(), -1),
 };
 
 document.addEventListener("keydown", (event) => {
@@ -119,7 +123,7 @@ document.addEventListener("keydown", (event) => {
   if (ctrlKey || (typing(target) && key !== "Escape")) return;
   // Enter on a button or a link presses that one.
   const native = key === "Enter" && target.closest("button, a, summary, details, dialog");
-  if (key.startsWith("Arrow") && target.matches(SCROLLED)) return;
+  if (/^(Arrow|Page)/.test(key) && target.matches(SCROLLED)) return;
   const move = modal ? null : /^[1-9]$/.test(key) ? () => rate(Number(key)) : moves[key];
   if (native || (modal && key.length > 1)) return;
   if (move ? move() : (!modal && typesRank(key)) || press(key.length === 1 ? key.toLowerCase() : key)) event.preventDefault();
@@ -130,6 +134,9 @@ document.addEventListener("group:done", ({ target }) => {
 });
 document.addEventListener("question:chosen", ({ target }) => {
   if (target.matches(GROUPS)) focusOn(target);
-  else target.querySelector("summary, textarea, input").focus();
+  else {
+    ask(target);
+    target.querySelector("summary, textarea, input").focus();
+  }
 });
 document.addEventListener("pointerdown", () => { rated = null; });

@@ -88,9 +88,10 @@ const does = {
   },
   undo() {
     put(before ?? [], "");
-    if (before?.length) focusCell(before[0]);
+    const [first] = before ?? [];
     before = null;
     say("", false);
+    if (first) table(first).dispatchEvent(new CustomEvent("question:chosen", { bubbles: true }));
   },
   comment() {
     const row = rowAtHand(), remark = row.querySelector(".remark"), text = quoted(row);

@@ -216,3 +216,14 @@ def test_the_texts_scroll_by_a_page_while_a_question_has_the_focus(page: Page) -
     press(page, "3", "PageDown")
     wait_for(lambda: page.locator(".response").first.evaluate("(pane) => pane.scrollTop > 100"), what="the next page")
     expect(page.locator("#rating :checked")).to_have_count(1)
+
+
+def test_nothing_is_rated_that_is_not_shown(page: Page) -> None:
+    page.locator(".strip .chip").last.click()
+    press(page, "3")
+    expect(page.get_by_role("button", name="Submit and next")).to_be_focused()
+    press(page, "4")  # the first open question is shown, and waits for its own digit
+    expect(page.locator("#rating :checked")).to_have_count(1)
+    expect(page.locator(".likert").first).to_have_class("likert of-5 current")
+    press(page, "2")
+    expect(page.locator(".likert").first.locator(":checked")).to_have_value("1")

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import FloatRect, Locator, Page, expect
 
 from annotator.models import Project, Task, User
-from tests.browser.conftest import Open
+from tests.browser.conftest import Open, ask
 from tests.builders import make_task
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -179,6 +179,28 @@ def test_a_finger_leads_to_the_next_response(open_page: Open, alice: User, long_
     for way, letter in (([300, 100], "B"), ([300, 100], "B"), ([200, 190], "B"), ([100, 300], "A")):
         response.evaluate(SWIPE, way)
         expect(shown).to_have_attribute("id", f"response-{letter}")
+
+
+def test_the_response_in_question_is_in_view_where_they_stand_below_each_other(
+    open_page: Open, alice: User, long_task: Task
+) -> None:
+    page = rating_page(open_page, alice, viewport={"width": 820, "height": 1180})
+    expect(page.locator("#head-B")).not_to_be_in_viewport()
+    page.locator(".strip .chips").nth(1).locator(".chip").first.click()
+    expect(page.locator("#head-B")).to_be_in_viewport()
+
+
+def test_all_answers_to_a_preference_with_ties_are_in_view(open_page: Open, alice: User, long_task: Task) -> None:
+    Project.objects.update(allow_ties=True)
+    for width, height in ((1366, 680), (820, 1180), (360, 740)):
+        page = rating_page(open_page, alice, viewport={"width": width, "height": height})
+        ask(page.locator(".preference .choice"))
+        lines = page.locator(".preference .line")
+        expect(lines).to_have_count(8)
+        places = [box(line) for line in lines.all()]
+        assert places == sorted(places, key=lambda place: (place["y"], place["x"]))
+        for line in lines.all():
+            expect(line).to_be_in_viewport(ratio=1)
 
 
 def test_a_half_rated_task_goes_on_at_the_response_that_is_shown(open_page: Open, alice: User, talk: Project) -> None:

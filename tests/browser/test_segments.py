@@ -95,6 +95,16 @@ def test_the_rest_is_fine_can_be_taken_back(page: Page) -> None:
     assert not any(values[1:])
 
 
+def test_a_closed_rating_is_only_read(page: Page) -> None:
+    press(page, "f", "f", "Control+Enter")
+    expect(page.get_by_role("heading", name="No task for you right now")).to_be_visible()
+    Task.objects.update(state=Task.State.COMPLETE)
+    page.goto(f"/assignments/{Annotation.objects.get().assignment_id}/revise/")
+    press(page, "2", "ArrowDown", "f")
+    values = page.locator(".cell").evaluate_all("(cells) => new Set(cells.map((cell) => cell.value)).size")
+    assert values == 1
+
+
 def test_what_is_asked_is_what_the_page_shows(page: Page) -> None:
     Project.objects.update(ask_safety=True)
     page.reload()

@@ -1,11 +1,12 @@
 """Settled tasks that reviewers have marked stand in the guidelines, beside the levels that they gave."""
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.test import Client
 
-from annotator.models import Adjudication, Label, Project, Task
+from annotator.models import Adjudication, Project, Rubric, Task
 from annotator.reading.settled_examples import MOST, settled_examples
 from annotator.stages.review import adjudicate, withdraw
 from tests.builders import ATTRIBUTES, NOW, claimed, make_member, make_task, make_user, rate
@@ -52,8 +53,9 @@ def test_a_decision_that_is_withdrawn_or_changed_takes_its_example_along(project
 
 def test_a_new_version_of_the_rubric_begins_without_examples(project: Project, cast: Cast) -> None:
     settled(project, cast, 1)
-    Label.objects.update(rubric_version=2)
-    assert prompts(project, cast) == []
+    for made_at, shown in ((NOW, ["Question 1?"]), (NOW + timedelta(seconds=1), [])):
+        project.rubric = Rubric(previous_id=project.rubric_id, version=2, made_at=made_at)
+        assert prompts(project, cast) == shown
 
 
 def test_nobody_is_shown_what_they_have_still_to_rate(project: Project, cast: Cast) -> None:

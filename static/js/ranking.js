@@ -1,13 +1,14 @@
 // Puts responses in order: by their letters, by dragging, by buttons, by keys. The selects hold the ranks; the lists and
 // the badges on the responses only show them.
+import { offer } from "./implied_order.js";
 import { answer } from "./missing.js";
 
 const known = new WeakSet();
 const selectOf = (item) => item.querySelector("select");
-const rankOf = (item) => Number(selectOf(item).value);
+export const rankOf = (item) => Number(selectOf(item).value);
 const byLetter = (one, other) => (one.dataset.response < other.dataset.response ? -1 : 1);
-const items = (board) => [...board.querySelectorAll("[data-response]")].sort(byLetter);
-const fill = (template, words) => template.replace(/\{(\w+)\}/g, (_, name) => words[name]);
+export const items = (board) => [...board.querySelectorAll("[data-response]")].sort(byLetter);
+export const fill = (template, words) => template.replace(/\{(\w+)\}/g, (_, name) => words[name]);
 
 // The placed items in tiers, the best first; what has no rank stands in the tray.
 function tiersOf(board) {
@@ -18,7 +19,7 @@ function tiersOf(board) {
 
 // Sets the selects. A value that a script sets fires no event: those who listen to the form, the drafts above all, are
 // told which selects have changed.
-function write(board, tiers) {
+export function write(board, tiers) {
   const ranks = new Map(tiers.filter((tier) => tier.length).flatMap((tier, at) => tier.map((item) => [item, at + 1])));
   for (const item of items(board)) {
     const rank = String(ranks.get(item) ?? "");
@@ -53,26 +54,6 @@ const moves = {
     return at ? without(tiers, item).with(at - 1, [...tiers[at - 1], item]) : tiers;
   },
 };
-
-// The order that the ratings on the first scale imply; null while a response has none.
-function impliedBy(board) {
-  const levels = new Map();
-  for (const item of items(board)) {
-    const chosen = scaleOf(item)?.querySelector("[type=radio]:checked");
-    if (!chosen) return null;
-    levels.set(item, Number(chosen.value));
-  }
-  const steps = [...new Set(levels.values())].sort((one, other) => other - one);
-  return steps.map((step) => [...levels.keys()].filter((item) => levels.get(item) === step));
-}
-
-const scaleOf = (item) => document.querySelector(`#response-${item.dataset.response} .likert`);
-
-function offer(board) {
-  const button = board.querySelector("[data-implied]"), name = scaleOf(items(board)[0])?.querySelector("legend").firstChild.data.trim();
-  button.hidden = !impliedBy(board) || items(board).some(rankOf);
-  button.textContent = fill(button.dataset.text, { scale: name ?? "" });
-}
 
 function nameOf(board, item, tiers) {
   const at = placeOf(tiers, item), letter = item.dataset.response;
@@ -130,7 +111,7 @@ function move(board, item, name) {
   say(board, item);
 }
 
-function say(board, item) {
+export function say(board, item) {
   board.querySelector("[data-announced]").textContent = `${nameOf(board, item, tiersOf(board))}. ${show(board)}.`;
 }
 
@@ -185,12 +166,6 @@ function walk(board, item, step) {
 }
 
 function onClick(event) {
-  if (event.target.closest("[data-implied]")) {
-    const all = items(event.currentTarget);
-    write(event.currentTarget, impliedBy(event.currentTarget));
-    say(event.currentTarget, all[0]);
-    return void all[0].dispatchEvent(new CustomEvent("group:done", { bubbles: true }));
-  }
   const item = event.target.closest("[data-response]"), button = event.target.closest("[data-move], [data-handle]");
   if (item && button) move(event.currentTarget, item, button.dataset.move ?? "place");
 }
@@ -261,10 +236,6 @@ function begin(board) {
   board.addEventListener("dragend", () => { dragged = null; unmark(board); });
   show(board);
 }
-
-document.addEventListener("change", ({ target }) => {
-  if (target.closest("#rating .likert")) for (const board of document.querySelectorAll(".ranking.live")) offer(board);
-});
 
 const everywhere = () => document.querySelectorAll("[data-ranking]").forEach(begin);
 // After drafts.js, which puts a draft back into the form at the same events.

@@ -53,8 +53,9 @@ def test_a_decision_that_is_withdrawn_or_changed_takes_its_example_along(project
 
 def test_a_new_version_of_the_rubric_begins_without_examples(project: Project, cast: Cast) -> None:
     settled(project, cast, 1)
+    first = project.rubric
     for made_at, shown in ((NOW, ["Question 1?"]), (NOW + timedelta(seconds=1), [])):
-        project.rubric = Rubric(previous_id=project.rubric_id, version=2, made_at=made_at)
+        project.rubric = Rubric(previous=first, version=2, made_at=made_at)
         assert prompts(project, cast) == shown
 
 

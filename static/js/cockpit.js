@@ -1,11 +1,10 @@
 // One question at a time stands in the dock, under texts that do not move. The strip above it holds the answers so far,
 // and is the way to every question. The form keeps its order: what is shown is a matter of style.
 import { reveal } from "./letters.js";
-import { cockpit, every, firstOf, inDock, isAsked, isComplete, letterOf, nameOf } from "./questions.js";
+import { cockpit, every, firstOf, inDock, isAsked, isComplete, letterOf, nameOf, NARROW } from "./questions.js";
 import { build, mark, questionOf } from "./strip.js";
 import { measure, showLastTurn } from "./texts.js";
 
-const NARROW = matchMedia("(max-width: 640px)");
 let asked = null, pointed = null;
 
 // Whether the element's question waits in the dock: it is asked although it cannot be seen.

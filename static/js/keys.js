@@ -1,6 +1,7 @@
 // The keyboard. Digits rate the group in focus and move on; up and down walk the groups; controls carry their own key.
 import { ask, inQuestion, noteRated, waits } from "./cockpit.js";
-import { cellInFocus, firstOpen, focusCell, isFull, rate as rateCell, step } from "./segments.js";
+import { isComplete } from "./questions.js";
+import { cellInFocus, firstOpen, focusCell, rate as rateCell, step } from "./segments.js";
 import { SCROLLED, scrollText } from "./texts.js";
 
 const seen = (element) => element.checkVisibility() && !element.matches(":disabled, :disabled *");
@@ -9,9 +10,6 @@ const GROUPS = "#rating :is(.segments, .likert, .choice, .ranking.live, .written
 const groups = () => [...document.querySelectorAll(GROUPS)].filter((group) => waits(group) || seen(group));
 const FIELDS = "[type=radio], [data-handle], textarea, input";
 const isTable = (group) => Boolean(group?.matches(".segments"));
-const isAnswered = (group) => (isTable(group) ? isFull(group) : group.matches(".ranking") ? isRanked(group) : hasAnswer(group));
-const isRanked = (group) => [...group.querySelectorAll("select")].every(({ value }) => value);
-const hasAnswer = (group) => group.querySelector("[type=radio]:checked") || group.querySelector("textarea, [type=text]")?.value;
 const typing = (target) => target.matches("textarea, select, input:not([type=radio], [type=checkbox], .cell)");
 const focused = (selector) => document.activeElement?.closest(selector);
 
@@ -19,7 +17,7 @@ export function current() {
   const group = focused("#rating :is(.segments, .likert, .choice, .ranking, .written[data-question])");
   // A box may still be ticked under the scale before the one that is asked.
   const isAsked = group && !group.matches(".rated:not(.current)");
-  return (isAsked ? group : null) ?? (focused(SUBMIT) ? undefined : inQuestion()) ?? groups().find((one) => !isAnswered(one));
+  return (isAsked ? group : null) ?? (focused(SUBMIT) ? undefined : inQuestion()) ?? groups().find((one) => !isComplete(one));
 }
 
 function focusOn(group) {

@@ -1,14 +1,8 @@
 // Counts the answers for the foot. A key in a cell of segments changes the counts by one: the thousands of other cells
 // are not looked at again.
-const isAsked = (question) => !question.matches(".category") || isUnsafe(question.closest(".scales"));
-const isUnsafe = (scales) => Boolean(scales?.querySelector('[name^="safe-"][value="0"]:checked'));
-const CELL = ".cell-of", OTHER = "[data-question]:not(.cell-of)";
+import { isAsked, isComplete } from "./questions.js";
 
-// Radios, or fields that each want a value.
-function isAnswered(question) {
-  if (question.querySelector("[type=radio]")) return Boolean(question.querySelector("[type=radio]:checked"));
-  return [...question.querySelectorAll("input, select, textarea")].every((field) => field.value.trim() !== "");
-}
+const CELL = ".cell-of", OTHER = "[data-question]:not(.cell-of)";
 
 let filled = new WeakSet(); // the cells with an answer
 let cells = new Map(); // {asked, answered} by response
@@ -26,7 +20,7 @@ function countCells(form) {
 
 function countOthers(form) {
   const asked = [...form.querySelectorAll(OTHER)].filter(isAsked);
-  others = { asked: asked.length, answered: asked.filter(isAnswered).length };
+  others = { asked: asked.length, answered: asked.filter(isComplete).length };
 }
 
 function changeCells(changed) {

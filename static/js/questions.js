@@ -1,9 +1,10 @@
 // The questions of the form, as they stand on the page: which there are, what they are called and what is answered.
+export const NARROW = matchMedia("(max-width: 640px)"); // one response is shown at a time
 const QUESTIONS = ".segments, .likert, .choice, .ranking, .written, .edit";
 
 export const cockpit = () => document.querySelector(".cockpit:has(> #rating)");
 export const inDock = (element) => element?.closest(`.edit`) ?? element?.closest(QUESTIONS);
-const isUnsafe = (category) => category.closest(".scales").querySelector('[name^="safe-"][value="0"]:checked');
+const isUnsafe = (category) => category.closest(".scales")?.querySelector('[name^="safe-"][value="0"]:checked');
 // A question within another one, such as the texts of a better version, is shown with it.
 export const every = () => [...document.querySelectorAll(`#rating :is(${QUESTIONS})`)].filter((one) => inDock(one) === one);
 export const isAsked = (question) => !question.matches(".category") || isUnsafe(question);

@@ -14,7 +14,7 @@ let current = null; // the cell that was in focus last; the dock's buttons are a
 export const cellInFocus = () => document.activeElement?.closest(".cell") ?? null;
 const openCell = (group) => [...group.querySelectorAll(".cell")].find((cell) => cell.value === "");
 export const firstOpen = (group) => openCell(group) ?? group.querySelector(".cell");
-export const isFull = (group) => !openCell(group);
+const isFull = (group) => !openCell(group);
 
 export function focusCell(cell) {
   // Before the focus, which lays the page out: it is laid out once for both.

@@ -1,7 +1,7 @@
 // The texts over the dock: they scroll in their places, side by side together; a finger leads from response to response.
+import { NARROW } from "./questions.js";
 import { strip } from "./strip.js";
 
-const NARROW = matchMedia("(max-width: 640px)");
 export const SCROLLED = ".cockpit :is(.conversation, .sheets, .response, .word)";
 // Two or three have a pane each.
 const panes = () => [...document.querySelectorAll(".cockpit.beside .sheets:not(.single, :has(> :nth-child(4))) .response")];

@@ -25,10 +25,11 @@ _log = logging.getLogger(__name__)
 
 
 def each_project(task: str, projects: Iterable[Project], work: Callable[[Project], int | None]) -> int:
-    """Runs `work` for every project, even if it fails for some; returns the sum of its results. None: it was not done.
+    """Runs `work` for every project, even if it fails for some; returns the sum of its results.
 
     Earlier failures of the task are deleted for all projects in which it did not fail now. That includes projects that
-    are not among `projects` any more, as there is no work left that could fail.
+    are not among `projects` any more, as there is no work left that could fail. Where `work` returns None, it has not
+    been tried, and what failed before stays.
     """
     done, kept = 0, []
     with _raised(task, None):

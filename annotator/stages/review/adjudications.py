@@ -83,15 +83,8 @@ def adjudicate(
     }
     submission = Submission(ratings, preference, ranking)
     _check(submission, task)
-    adjudication = Adjudication(
-        task=task,
-        **_decision(submission, task),
-        reason=reason,
-        comment=comment.strip(),
-        is_example=is_example,
-        by=by,
-        made_at=now,
-    )
+    said = {"reason": reason, "comment": comment.strip(), "is_example": is_example}
+    adjudication = Adjudication(task=task, **_decision(submission, task), **said, by=by, made_at=now)
     current = current_of(task)
     if current and _content(current) == _content(adjudication):
         return current

@@ -15,12 +15,14 @@ function impliedBy(board) {
 
 const scaleOf = (item) => document.querySelector(`#response-${item.dataset.response} .likert`);
 
-export function offer(board) {
+function offer(board) {
   const button = board.querySelector("[data-implied]"), name = scaleOf(items(board)[0])?.querySelector("legend").firstChild.data.trim();
   button.hidden = !impliedBy(board) || items(board).some(rankOf);
   button.textContent = fill(button.dataset.text, { scale: name ?? "" });
 }
 
+const everywhere = () => document.querySelectorAll(".ranking.live").forEach(offer);
+document.addEventListener("ranking:shown", ({ target }) => offer(target));
 document.addEventListener("click", ({ target }) => {
   const board = target.closest("[data-implied]")?.closest(".ranking");
   if (!board) return;
@@ -29,5 +31,6 @@ document.addEventListener("click", ({ target }) => {
   items(board)[0].dispatchEvent(new CustomEvent("group:done", { bubbles: true }));
 });
 document.addEventListener("change", ({ target }) => {
-  if (target.closest("#rating .likert")) for (const board of document.querySelectorAll(".ranking.live")) offer(board);
+  if (target.closest("#rating .likert")) everywhere();
 });
+everywhere();

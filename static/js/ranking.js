@@ -1,6 +1,5 @@
 // Puts responses in order: by their letters, by dragging, by buttons, by keys. The selects hold the ranks; the lists and
 // the badges on the responses only show them.
-import { offer } from "./implied_order.js";
 import { answer } from "./missing.js";
 
 const known = new WeakSet();
@@ -78,7 +77,7 @@ function show(board) {
   const count = fill(board.dataset.count, { placed: placed.length, all: all.length });
   board.querySelector("[data-placed]").textContent = count;
   if (!tray.length) answer(board);
-  offer(board);
+  board.dispatchEvent(new CustomEvent("ranking:shown", { bubbles: true }));
   // An element that is moved within the page loses the focus.
   if (board.contains(focused)) focused.focus({ preventScroll: true });
   return count;

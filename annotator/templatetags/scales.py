@@ -2,25 +2,28 @@
 
 {% levels field %} gives the radio buttons of a scale. It is written in Python because a template takes a millisecond
 for fifty of them. A scale of a few short words, such as No and Yes, shows the words where others show numbers;
-{{ field|worded }} says whether it does.
+{{ field|worded }} says whether it does. For a reviewer, {% levels field said %} and {% said_by said answer %} name the
+raters who gave an answer.
 """
 
 from typing import overload
 
 from django import template
 from django.forms import BoundField
-from django.utils.html import format_html_join
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
 from annotator.models import Rating, UnsafeCategory
 from annotator.pages.rating.rating_form import CONFIDENCE_TEXTS, SAFETY_TEXTS
+from annotator.stages.review.rating_sheets import Said
 
 register = template.Library()
 MOST_WORDED = 3
 LONGEST_WORD = 14
 
 _LEVEL = """<label class="level"><input type="radio" name="{}" value="{}"{}>
-      <span class="number">{}</span><span class="text">{}</span></label>
+      <span class="number">{}</span><span class="text">{}</span>{}</label>
     """
 
 
@@ -58,7 +61,15 @@ def worded(field: BoundField) -> bool:
 
 
 @register.simple_tag
-def levels(field: BoundField) -> SafeString:
+def said_by(said: Said | None, answer: int | str) -> SafeString:
+    """Returns the numbers of the raters who gave an answer; nothing where nobody did."""
+    numbers = said.by_answer.get(int(answer), "") if said else ""
+    text = _("given by raters %(numbers)s") % {"numbers": numbers}
+    return format_html('<small class="said-by" title="{}">{}</small> ', text, numbers) if numbers else SafeString("")
+
+
+@register.simple_tag
+def levels(field: BoundField, said: Said | None = None) -> SafeString:
     chosen = str(field.value())
     by_words = worded(field)
     choices = enumerate(field.field.widget.choices, 1)
@@ -69,6 +80,7 @@ def levels(field: BoundField) -> SafeString:
             SafeString(" checked") if str(value) == chosen else "",
             text if by_words else number,
             "" if by_words else text,
+            said_by(said, value),
         )
         for number, (value, text) in choices
     )

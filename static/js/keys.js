@@ -90,7 +90,8 @@ function press(key) {
   const modal = document.querySelector("dialog[open]");
   if (modal && control?.dataset.opens !== modal.id) return false;
   modal ? modal.close() : control?.click();
-  control?.closest("details[open]")?.querySelector("[type=radio]")?.focus();
+  const opened = control?.closest("details[open]");
+  if (opened) (opened.querySelector("[type=radio]") ?? control).focus();
   return Boolean(control);
 }
 

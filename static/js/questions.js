@@ -25,7 +25,7 @@ export function answerOf(question) {
   if (question.matches(".ranking")) return ranked(question);
   const radios = [...question.querySelectorAll("[type=radio]")];
   if (radios.length) return String(radios.findIndex(({ checked }) => checked) + 1 || "");
-  return [...question.querySelectorAll("textarea, input")].some(({ value }) => value.trim()) ? "\u2713" : "";
+  return [...question.querySelectorAll("textarea, input:not([type=checkbox])")].some(({ value }) => value.trim()) ? "\u2713" : "";
 }
 
 // B > C = D: a response without a rank is left out.

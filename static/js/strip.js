@@ -16,12 +16,15 @@ export function mark(asked) {
 }
 
 function write(chip) {
-  const question = chips.get(chip), answer = answerOf(question);
+  const question = chips.get(chip), answer = answerOf(question), { said, differ } = question.dataset, texts = strip().dataset;
   chip.hidden = !isAsked(question);
   chip.textContent = answer || "\u00b7";
+  if (said !== undefined) chip.append(Object.assign(document.createElement("small"), { textContent: said || "\u2013" }));
   chip.classList.toggle("open", !answer);
   chip.classList.toggle("lacking", question.matches(".missing") || Boolean(question.querySelector(".refused")));
-  chip.setAttribute("aria-label", answer ? `${nameOf(question)}: ${answer}` : nameOf(question));
+  chip.classList.toggle("differs", differ !== undefined);
+  chip.setAttribute("aria-label", [answer ? `${nameOf(question)}: ${answer}` : nameOf(question),
+    ...(said ? [texts.said.replace("{levels}", said)] : []), ...(differ !== undefined ? [texts.differ] : [])].join(", "));
   chip.title = nameOf(question);
 }
 

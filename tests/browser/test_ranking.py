@@ -311,6 +311,7 @@ def test_a_reviewer_reads_rankings_and_settles_one(open_page: Open, talk: Projec
     rate_everything(page, 3, scales=15)
     for letter in "BCA":
         button(page, letter, "place").click()
+    ask(page.locator(".settle .choice"))
     page.get_by_label("Somebody made a mistake").check()
     page.get_by_role("button", name="Settle and next").click()
     expect(page.get_by_role("status")).to_contain_text("settled")

@@ -1,10 +1,13 @@
 """A reviewer at work: by the keyboard, without JavaScript, on a phone."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
-from annotator.models import Adjudication, Assignment, Project, Task, User
+from annotator.models import Adjudication, Assignment, Project, Response, Task, User
 from tests.browser.conftest import Open
+from tests.browser.test_layout import READ, SIZES, box
 from tests.builders import make_member, make_task, make_user, rate
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -64,6 +67,7 @@ def test_it_works_without_javascript(open_page: Open, rita: User) -> None:
     page.get_by_label("Somebody made a mistake").check()
     page.get_by_role("button", name="Settle and next").click()
     expect(page.get_by_role("heading", name="Task second")).to_be_visible()
+    page.get_by_text("3 ratings").click()
     page.get_by_text("Reject …").first.click()
     page.get_by_label("Comment for the annotator").first.fill("Far off.")
     page.get_by_role("button", name="Reject").first.click()
@@ -112,11 +116,52 @@ def test_submissions_are_narrowed_by_a_form(open_page: Open, rita: User) -> None
     expect(page.get_by_text("There are no such submissions.")).to_be_visible()
 
 
-def test_a_phone_shows_every_response(open_page: Open, rita: User) -> None:
+def test_a_phone_shows_one_response_after_the_other(open_page: Open, rita: User) -> None:
     page = open_page(rita, viewport={"width": 360, "height": 800})
     page.goto(f"/projects/talk/review/{Task.objects.earliest('pk').public_id}/")
-    for letter in "AB":
-        expect(page.get_by_role("heading", name=f"Response {letter}", exact=True)).to_be_visible()
+    heading = {letter: page.get_by_role("heading", name=f"Response {letter}", exact=True) for letter in "AB"}
+    expect(heading["A"]).to_be_visible()
+    expect(heading["B"]).to_be_hidden()
+    page.get_by_role("link", name="Response B").click()
+    expect(heading["B"]).to_be_visible()
     page.get_by_role("button", name="Settle and next").click()
-    page.get_by_role("alert").get_by_role("link").last.click()
-    expect(page.get_by_role("heading", name="Response A", exact=True)).to_be_visible()
+    page.get_by_role("alert").get_by_role("link").first.click()
+    expect(heading["A"]).to_be_visible()
+
+
+def test_what_the_raters_said_stands_under_each_chip_and_beside_each_level(open_page: Open, rita: User) -> None:
+    page = open_page(rita, viewport={"width": 1366, "height": 680})
+    page.goto(f"/projects/talk/review/{Task.objects.earliest('pk').public_id}/")
+    chip = page.locator(".strip .chip").first
+    expect(chip).to_have_accessible_name(
+        re.compile(r"Helpfulness of response A, raters: [15](\s[15]){2}, they differ$")
+    )
+    table = page.get_by_role("region", name="Ratings of response A").get_by_role("row", name=re.compile("^Helpfulness"))
+    given = [int(cell) for cell in table.get_by_role("cell").all_inner_texts()[:3]]
+    for level in (1, 5):
+        numbers = " ".join(str(number) for number, one in enumerate(given, 1) if one == level)
+        expect(page.locator(".likert.current .level").nth(level - 1).locator(".said-by")).to_have_text(numbers)
+    assert page.evaluate("document.documentElement.scrollHeight <= innerHeight")
+    page.keyboard.press("r")
+    expect(page.get_by_role("heading", name="Rater 1")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("heading", name="Rater 1")).to_be_hidden()
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_the_texts_have_most_of_the_window_and_nothing_moves(
+    open_page: Open, rita: User, size: tuple[int, int]
+) -> None:
+    Task.objects.update(conversation=[{"role": "user", "content": "Why?\n\n" * 40}])
+    Response.objects.update(text="A paragraph of some words.\n\n" * 80)
+    page = open_page(rita, viewport={"width": size[0], "height": size[1]})
+    page.goto(f"/projects/talk/review/{Task.objects.earliest('pk').public_id}/")
+    places = [page.locator(place) for place in ("#work > .conversation", ".sheets", ".strip", ".foot")]
+    before = [box(place) for place in places]
+    for question in range(11):
+        expect(page.locator(".current")).to_have_count(1)
+        assert page.evaluate(READ) >= SIZES[size] - 0.01
+        assert [box(place) for place in places] == before, question
+        page.keyboard.press("1")
+    expect(page.get_by_role("button", name="Settle and next")).to_be_focused()
+    assert page.evaluate("document.documentElement.scrollWidth") == size[0]

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from annotator.models import Annotation, Draft, Label, Project, Rating, Rubric, Task, User
 from tests.annotator.segmented import make_segmented_task, rate_segments
-from tests.browser.conftest import Open
+from tests.browser.conftest import Open, ask
 from tests.browser.test_accessible import violations
 from tests.builders import imported, make_member, make_user, task_row
 
@@ -353,6 +353,7 @@ def test_a_reviewer_sees_the_disputed_segment_lit_and_settles_by_keys(
     assert said == ["1", "2", "5"]
     page.locator(".segments").first.locator(".cell").first.focus()
     press(page, "f")
+    ask(page.locator(".settle .choice"))
     page.get_by_role("radio", name="Somebody made a mistake").check()
     page.get_by_role("button", name="Settle and next").click()
     expect(page.get_by_text("is settled")).to_be_visible()

@@ -1,7 +1,6 @@
 """The review pages: the queue, one task with all its ratings, and the newest submissions."""
 
 from collections import ChainMap, defaultdict
-from itertools import zip_longest
 from string import ascii_uppercase
 from typing import Any
 
@@ -104,7 +103,7 @@ def review_task(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     data = by_cell(request.POST) if request.method == "POST" else None
     start = _start(request.GET.get("start", ""), ratings)
     tables = review_tables(ratings, project, finest=False)
-    form = AdjudicationForm(project, list(task.responses.all()), data, initial=start, tables=tables)
+    form = AdjudicationForm(project, ratings, data, initial=start, tables=tables)
     if form.is_valid():
         try:
             return _settle(request, task, form)
@@ -167,10 +166,6 @@ def _page(request: HttpRequest, ratings: Reviewed, form: AdjudicationForm) -> di
     following = _following(request, task)
     refused = "" if task.state == Task.State.COMPLETE else str(WHY_NOT[Task.State(task.state)])
     return side_by_side(ratings) | {
-        "sheets": [
-            {"ratings": sheet, "scales": form.scales(sheet.response), "table": segments}
-            for sheet, segments in zip_longest(ratings.sheets, form.tables)
-        ],
         "form": form,
         "refused": refused,
         "settled_preference": comparison_text(ratings.adjudication, ratings),
@@ -179,6 +174,12 @@ def _page(request: HttpRequest, ratings: Reviewed, form: AdjudicationForm) -> di
         "because": _kind(request),
         "personal": bool(ratings.set_aside) and is_about_personal_information(task, ratings.set_aside),
         "manages": access.manages(reviewer, task.project),
+        "is_member": reviewer.memberships.filter(project=task.project).exists(),
+        "rankings": [
+            (rater.number, ranking_text(rater.annotation.ranking, [one.response.pk for one in ratings.sheets]))
+            for rater in ratings.raters
+            if rater.counts and rater.annotation.ranking
+        ],
     }
 
 

@@ -8,12 +8,13 @@ from django import forms
 from django.utils.translation import gettext_lazy
 
 from annotator.infrastructure.limits import LONGEST_NOTE
-from annotator.models import Adjudication, Label, Project, Response, Verdict
+from annotator.models import NEITHER_VALID, PREFERENCES, TIE, Adjudication, Label, Project, Task, Verdict
 from annotator.models.public_ids import response_number
 from annotator.pages.rating.ranking_form import filled_ranks, ranking, refuse_unranked
 from annotator.pages.rating.rating_form import ScoresForm, likert
 from annotator.pages.rating.segments_form import SegmentTable, filled_segments
 from annotator.stages.consensus import half_up
+from annotator.stages.review.rating_sheets import AttributeRow, Reviewed, Said, Sheet, said_by
 from annotator.stages.segmenting import ranges
 
 
@@ -33,9 +34,9 @@ class QuarantineForm(forms.Form):
 
 
 class AdjudicationForm(ScoresForm):
-    """Asks for a level for each response and attribute, and for a reason.
+    """Asks for a level for each response and attribute, and for a reason; of a task that waits for raters, nothing.
 
-    Nothing is chosen beforehand unless the reviewer asks for it.
+    Nothing is chosen beforehand unless the reviewer asks for it. Each question comes with what the raters answered.
     """
 
     reason = forms.ChoiceField(
@@ -44,7 +45,12 @@ class AdjudicationForm(ScoresForm):
         label=gettext_lazy("Why did the ratings differ?"),
         error_messages={"required": gettext_lazy("Say why the ratings differ.")},
     )
-    comment = forms.CharField(required=False, max_length=LONGEST_NOTE, widget=forms.Textarea(attrs={"rows": 3}))
+    comment = forms.CharField(
+        required=False,
+        max_length=LONGEST_NOTE,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        label=gettext_lazy("Comment (optional)"),
+    )
     example = forms.BooleanField(
         required=False, label=gettext_lazy("Show it to raters as an example of its levels, with the comment")
     )
@@ -52,13 +58,14 @@ class AdjudicationForm(ScoresForm):
     def __init__(
         self,
         project: Project,
-        responses: list[Response],
+        ratings: Reviewed,
         *args: Any,
         tables: Sequence[SegmentTable] = (),
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self.responses, self.attributes = responses, project.attributes_for()
+        self.ratings, self.is_open = ratings, ratings.task.state == Task.State.COMPLETE
+        self.responses, self.attributes = [sheet.response for sheet in ratings.sheets], project.attributes_for()
         values = self.data if self.is_bound else self.initial
         self.tables = [table.with_answers(values) for table in tables]
         for letter, response in self.lettered():
@@ -74,12 +81,33 @@ class AdjudicationForm(ScoresForm):
                 self.add_error(None, forms.ValidationError(fault, code=table.id))
         return self.cleaned_data
 
-    def scales(self, response: Response) -> list[dict[str, Any]]:
-        """Returns the bound fields of one response."""
+    def sheets(self) -> list[dict[str, Any]]:
+        """Returns what the template shows of each response: its letter, itself, its bound fields, and its ratings."""
         return [
-            {"attribute": attribute, "field": self[f"{attribute.key}-{response.public_id}"]}
-            for attribute in self.attributes
+            {
+                "letter": sheet.letter,
+                "response": sheet.response,
+                "attributes": [self._row(row, sheet) for row in sheet.rows] if self.is_open else [],
+                "table": self.tables[place] if self.tables else None,
+                "ratings": sheet,
+            }
+            for place, sheet in enumerate(self.ratings.sheets)
         ]
+
+    def _row(self, row: AttributeRow, sheet: Sheet) -> dict[str, Any]:
+        levels = {score: str(score + 1) for score in range(len(row.attribute.levels))}
+        return {
+            "attribute": row.attribute,
+            "field": self[f"{row.attribute.key}-{sheet.response.public_id}"],
+            "said": said_by([(rater, score) for rater, score, _text in row.cells], levels, differ=row.wide),
+        }
+
+    def said_of_preference(self) -> Said:
+        """Returns the raters' preferences; they differ where one rater prefers A and another one B."""
+        given = [(rater, rater.annotation.preference) for rater in self.ratings.raters]
+        sides = {value > TIE for rater, value in given if rater.counts and value not in {None, TIE, NEITHER_VALID}}
+        texts = {value: f"{'B' if value > TIE else 'A'}{abs(value)}" for value in PREFERENCES}
+        return said_by(given, texts | {TIE: "=", NEITHER_VALID: "×"}, differ=len(sides) > 1)
 
     def decision(self) -> dict[str, Any]:
         """Returns a valid form's answers as the keyword arguments of `adjudicate`."""

@@ -27,6 +27,8 @@ from annotator.stages.consensus import half_up
 from annotator.stages.review.adjudications import current_of
 from annotator.stages.review.verdicts import latest_verdicts
 
+MOST_LISTED = 6  # answers one by one; of more, the lowest and the highest
+
 
 @dataclass(frozen=True)
 class SheetRater:
@@ -49,6 +51,15 @@ class SheetRater:
     @property
     def rejected(self) -> bool:
         return self.verdict is not None and self.verdict.decision == Verdict.Decision.REJECTED
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the raters who count answered to one question: briefly, and the numbers of those who gave each answer."""
+
+    brief: str
+    by_answer: Mapping[int, str]
+    differ: bool
 
 
 @dataclass(frozen=True)
@@ -193,6 +204,19 @@ def _row(
         decides=attribute.key == project.spread_attribute,
         wide=spread is not None and spread > project.drop_above,
     )
+
+
+def said_by(given: Sequence[tuple[SheetRater, int | None]], texts: Mapping[int, str], *, differ: bool) -> Said:
+    """Returns what those of the raters say who count. `texts` holds how each answer is shown, in a few characters."""
+    counting = [(rater.number, answer) for rater, answer in given if rater.counts and answer is not None]
+    by_answer: dict[int, list[str]] = {}
+    for number, answer in counting:
+        by_answer.setdefault(answer, []).append(str(number))
+    if len(counting) > MOST_LISTED:
+        brief = "–".join(dict.fromkeys([texts[min(by_answer)], texts[max(by_answer)]]))
+    else:
+        brief = "\u2009".join(texts[answer] for _number, answer in counting)
+    return Said(brief, {answer: " ".join(numbers) for answer, numbers in by_answer.items()}, differ)
 
 
 def text_of(attribute: Attribute, score: int | None) -> str:

@@ -28,6 +28,7 @@ OWN_WORK = (
     "task.unskipped",
     "task.reported",
     "task.unreported",
+    "task.guidelines_silent",
 )
 KINDS = {
     "tasks": _("Imports"),

@@ -43,7 +43,15 @@ from annotator.models.member import (
 from annotator.models.pii import PiiKind, PiiSpan
 from annotator.models.project import Guideline, Project, Role
 from annotator.models.releases import Release, ReleaseTask
-from annotator.models.review import Adjudication, BulkChange, ChangedTask, Exclusion, UnlikelyAnnotation, Verdict
+from annotator.models.review import (
+    Adjudication,
+    BulkChange,
+    ChangedTask,
+    Exclusion,
+    GuidelineGap,
+    UnlikelyAnnotation,
+    Verdict,
+)
 from annotator.models.rubric import Attribute, Rubric
 from annotator.models.scores import FEWEST_RANKED, HIGHEST_SCORE
 from annotator.models.task import Response, StaleWords, Task, TaskWords

@@ -37,6 +37,27 @@ class Verdict(models.Model):
         return f"{self.assignment}: {self.decision}"
 
 
+class GuidelineGap(models.Model):
+    """A rater's word that the guidelines say nothing about a case: about one of its scales, or without one about all.
+
+    It stands until a reviewer settles the task, or says that the guidelines answer it.
+    """
+
+    # Its task as well, by which the open ones are looked up each time that a task is settled.
+    task = models.ForeignKey("annotator.Task", on_delete=models.CASCADE, related_name="+")
+    # Without an index of its own: one_gap_of_a_scale begins with it.
+    assignment = models.ForeignKey("annotator.Assignment", on_delete=models.CASCADE, related_name="+", db_index=False)
+    attribute = models.SlugField(blank=True)
+    created_at = models.DateTimeField()
+    closed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["assignment", "attribute"], name="one_gap_of_a_scale")]
+
+    def __str__(self) -> str:
+        return f"{self.task}: {self.attribute}"
+
+
 class Adjudication(models.Model):
     """A reviewer's authoritative rating of a task: scores by response id, then by attribute.
 

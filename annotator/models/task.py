@@ -71,6 +71,7 @@ class Task(models.Model):
         SAFETY = "safety", _("Disagreement on safety")
         QUARANTINE = "quarantine", _("Set aside")
         UNLIKELY = "unlikely", _("Unlikely according to the model")
+        SILENT = "silent", _("The guidelines are silent")
 
     # Without an index of its own: task_by_project begins with it.
     project = models.ForeignKey(

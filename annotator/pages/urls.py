@@ -85,6 +85,7 @@ urlpatterns = [
     path("projects/<slug:slug>/review/submissions/", review.review_submissions, name="review-submissions"),
     path("projects/<slug:slug>/review/submissions/<int:assignment_id>/", review.verdict, name="verdict"),
     path("projects/<slug:slug>/review/<task:task_id>/", review.review_task, name="review-task"),
+    path("projects/<slug:slug>/review/<task:task_id>/answered/", review.answer_gaps, name="answer-gaps"),
     path("projects/<slug:slug>/review/<task:task_id>/withdraw/", review.withdraw_adjudication, name="withdraw"),
     path("projects/<slug:slug>/review/<task:task_id>/decide/", review.decide, name="decide"),
     path("projects/<slug:slug>/agreement/", agreement.agreement, name="agreement"),
@@ -117,6 +118,7 @@ urlpatterns = [
     path("assignments/<int:assignment_id>/heartbeat/", work.heartbeat, name="heartbeat"),
     path("assignments/<int:assignment_id>/skip/", work.skip, name="skip"),
     path("assignments/<int:assignment_id>/undo-skip/", work.undo_skip, name="undo-skip"),
+    path("assignments/<int:assignment_id>/silent/", work.silent, name="silent"),
     path("assignments/<int:assignment_id>/report/", work.report, name="report"),
     path("assignments/<int:assignment_id>/undo-report/", work.undo_report, name="undo-report"),
 ]

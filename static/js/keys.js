@@ -88,8 +88,9 @@ const controls = () => [...document.querySelectorAll("[data-key]")].filter(seen)
 function press(key) {
   const control = controls().find((element) => element.dataset.key === key);
   const modal = document.querySelector("dialog[open]");
-  if (modal && control?.dataset.opens !== modal.id) return false;
-  modal ? modal.close() : control?.click();
+  if (modal && control?.dataset.opens !== modal.id && !modal.contains(control ?? null)) return false;
+  if (modal && !modal.contains(control)) modal.close();
+  else control?.click();
   const opened = control?.closest("details[open]");
   if (opened) (opened.querySelector("[type=radio]") ?? control).focus();
   return Boolean(control);

@@ -8,6 +8,7 @@ from tests.audited.sending import (
     TALK,
     a_new_account,
     an_account,
+    answered_gap,
     change_of_many,
     changed_settings,
     command,
@@ -363,6 +364,8 @@ CHANGES: dict[str, tuple[str, Change]] = {
         "task.reported",
         lambda w: w.page.post(f"/assignments/{w.held().pk}/report/", {"category": "bias"}),
     ),
+    "page silent": ("task.guidelines_silent", lambda w: w.page.post(f"/assignments/{w.held().pk}/silent/")),
+    "page answer-gaps": ("task.guidelines_answered", answered_gap),
     "page review-task": ("label.adjudicated", settling),
     "page withdraw": (
         "label.withdrawn",

@@ -280,6 +280,12 @@ def settled(world: World) -> Task:
     return task
 
 
+def answered_gap(world: World) -> Any:
+    held = world.held()
+    world.page.post(f"/assignments/{held.pk}/silent/")
+    return world.page.post(f"/projects/talk/review/{held.task.public_id}/answered/")
+
+
 def settling(world: World) -> Any:
     task = world.complete()
     return world.page.post(f"/projects/talk/review/{task.public_id}/", rating_form(task, reason="slip"))

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from annotator.models import Annotation, Assignment, Guideline, Project, Report, Response, User
+from annotator.models import Annotation, Assignment, Guideline, GuidelineGap, Project, Report, Response, User
 from tests.browser.conftest import Open, ask
 from tests.builders import ATTRIBUTES, make_task
 from tests.celery_workers import wait_for
@@ -172,6 +172,17 @@ def test_the_guidelines_begin_at_the_rule_for_the_scale_in_focus(page: Page, tal
         expect(asked).to_have_text(name)
         expect(asked).to_be_in_viewport()
         press(page, "Escape")
+
+
+def test_two_keys_say_that_the_guidelines_are_silent_about_the_scale(page: Page, talk: Project) -> None:
+    panel = page.get_by_role("dialog", name="Guidelines")
+    press(page, "3", "g")
+    expect(panel).to_be_visible()
+    press(page, "a")
+    expect(panel.get_by_role("status")).to_contain_text("Noted.")
+    assert [gap.attribute for gap in GuidelineGap.objects.all()] == ["correctness"]
+    press(page, "Escape", "4")
+    expect(page.locator("#rating :checked")).to_have_count(2)
 
 
 def test_the_keys_do_nothing_behind_the_help(page: Page) -> None:

@@ -30,6 +30,7 @@ ACTIONS = {
     "previous": Action(_("Open your previous rating"), "p"),
     "undo": Action(_("Undo the last skip"), "u"),
     "guidelines": Action(_("Show the guidelines"), "g"),
+    "silent": Action(_("Say in the guidelines that they are silent about the question"), "a"),
     "layout": Action(_("Show the responses side by side or below each other"), "l"),
     "link": Action(_("Scroll the responses together, or each by itself"), "y"),
     "prompt": Action(_("Give the conversation more room, or less"), "t"),

@@ -1,5 +1,6 @@
 """What reviewers read beside the ratings: comparisons in words, written answers, and scores that a model doubts."""
 
+from collections import Counter
 from collections.abc import Sequence
 from string import ascii_uppercase
 from typing import Any
@@ -25,6 +26,7 @@ def side_by_side(ratings: Reviewed, *, naming: Naming | None = None) -> dict[str
         "pii": marks_of(task),
         "shown": ratings,
         "unlikely": unlikely_scores(ratings),
+        "gaps": gaps_by_scale(ratings),
         "raters": [
             {
                 "rater": rater,
@@ -36,6 +38,13 @@ def side_by_side(ratings: Reviewed, *, naming: Naming | None = None) -> dict[str
         ],
         "imported_feedback": imported_feedback(ratings),
     }
+
+
+def gaps_by_scale(ratings: Reviewed) -> list[tuple[str, int]]:
+    """Returns what raters found the guidelines silent about, and how many did, the most often named first."""
+    project = ratings.task.project
+    names = {one.key: one.shown_name for one in [*project.attributes_for(), *project.aspects()]}
+    return Counter(names.get(key, _("the task as a whole")) for key in ratings.gaps).most_common()
 
 
 def unlikely_scores(ratings: Reviewed) -> list[dict[str, Any]]:

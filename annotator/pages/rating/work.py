@@ -251,6 +251,18 @@ def undo_report(request: HttpRequest, assignment_id: int) -> HttpResponse:
     return redirect("annotate", mine.task.project.slug)
 
 
+@require_POST
+def silent(request: HttpRequest, assignment_id: int) -> HttpResponse:
+    """Notes that the guidelines are silent about the `attribute`; answers with a sentence for their panel."""
+    mine = access.own_assignment(user_of(request), assignment_id)
+    try:
+        annotation.note_gap(mine.pk, attribute=request.POST.get("attribute", ""), now=database_now())
+    except Refusal as refused:
+        return HttpResponse(str(refused), status=refused.status, content_type="text/plain; charset=utf-8")
+    said = _("Noted. Reviewers will look at this task; you can go on rating.")
+    return HttpResponse(said, content_type="text/plain; charset=utf-8")
+
+
 def _refused_form(request: HttpRequest, mine: Assignment, form: dict[str, Any]) -> HttpResponse:
     """Answers with the task again, with the form as it was sent and what is wrong with it."""
     if mine.state == Assignment.State.SUBMITTED:

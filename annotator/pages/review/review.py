@@ -209,6 +209,15 @@ def decide(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     return redirect(back(request) or resolve_url("review-task", slug, task_id))
 
 
+@require_POST
+def answer_gaps(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
+    """Says that the guidelines answer what raters found them silent about; the task leaves the queue."""
+    task = _task(access.reviewed_project(user_of(request), slug), task_id)
+    annotation.close_gaps(task.pk, now=database_now())
+    messages.success(request, _("The task no longer waits because of the guidelines."))
+    return redirect("review-task", slug, task_id)
+
+
 # Verdicts --------------------------------------------------------------------------------------------------
 
 

@@ -1,7 +1,8 @@
 """Stage 3, what an annotator does with a task. Each stage function is one transaction and safe to repeat.
 
 `submissions` stores ratings that `completeness` has checked, `skips` handles skips, reports and quarantine, `drafts`
-keeps half-filled forms, and `neighbours` leads from one rating to the next.
+keeps half-filled forms, `guideline_gaps` what the guidelines do not answer, and `neighbours` leads from one rating to
+the next.
 """
 
 from annotator.stages.annotation.completeness import (
@@ -23,6 +24,7 @@ from annotator.stages.annotation.cuts import (
     with_segments,
 )
 from annotator.stages.annotation.drafts import save_draft
+from annotator.stages.annotation.guideline_gaps import close_gaps, note_gap
 from annotator.stages.annotation.neighbours import changeable, may_be_changed, next_rating, previous_rating
 from annotator.stages.annotation.recorded_refusals import Refused
 from annotator.stages.annotation.skips import (

@@ -37,7 +37,8 @@ class TaskRatings:
     """The work on one task: slots taken, slots submitted, and every annotation that counts.
 
     `compared` holds those of `rated` that were imported as bare preferences: they count, and take no slot. `cuts` holds
-    the finest common cut of those responses that annotators have cut in other ways.
+    the finest common cut of those responses that annotators have cut in other ways. `has_gap` says that a rater has
+    found the guidelines silent, and nobody has answered yet.
     """
 
     held: int = 0
@@ -47,6 +48,7 @@ class TaskRatings:
     cuts: dict[int, Cut] = field(default_factory=dict)
     has_consensus: bool = False
     was_dropped: bool = False
+    has_gap: bool = False
 
     def annotators(self) -> int:
         """The number of people who rated; where nobody did, of those who stated a preference."""
@@ -107,11 +109,14 @@ def _ask_for_review(task: Task, standing: TaskRatings, result: ConsensusOutcome 
     task.review_reason = ""
     if task.state == Task.State.QUARANTINED:
         task.review_reason = Task.Review.QUARANTINE
-    elif task.state == Task.State.COMPLETE and not task.adjudicated:
+        return
+    if task.state == Task.State.COMPLETE and not task.adjudicated:
         if result and result.drop_reason:
             task.review_reason = Task.Review.DROPPED
         elif differ_on_safety(rated):
             task.review_reason = Task.Review.SAFETY
+    if standing.has_gap and not task.review_reason and task.state in (Task.State.OPEN, Task.State.COMPLETE):
+        task.review_reason = Task.Review.SILENT
 
 
 # Reading ---------------------------------------------------------------------------------------------------
@@ -121,7 +126,8 @@ def _ask_for_review(task: Task, standing: TaskRatings, result: ConsensusOutcome 
 _STANDINGS = """
 SELECT s.task_id, s.id, s.slot, s.state, a.id, a.preference, a.ranking, a.aspects, a.rubric_version,
     r.response_id, r.scores, r.safe, r.segment_scores, r.cut,
-    (SELECT c.drop_reason FROM annotator_consensus c WHERE c.task_id = s.task_id)
+    (SELECT c.drop_reason FROM annotator_consensus c WHERE c.task_id = s.task_id),
+    EXISTS (SELECT FROM annotator_guidelinegap g WHERE g.task_id = s.task_id AND g.closed_at IS NULL)
 FROM annotator_assignment s
 LEFT JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current AND s.counts
 LEFT JOIN annotator_rating r ON r.annotation_id = a.id
@@ -139,10 +145,11 @@ def ratings_by_task(task_ids: Sequence[int]) -> dict[int, TaskRatings]:
     one = len(task_ids) == 1
     rows = _STANDING_OF_ONE.rows(task=task_ids[0]) if one else _STANDINGS_OF_MANY.rows(tasks=list(task_ids))
     own_cuts: OwnCuts = defaultdict(dict)
-    for task, assignment, slot, state, annotation, *answers, dropped in rows:
+    for task, assignment, slot, state, annotation, *answers, dropped, has_gap in rows:
         preference, ranking, aspects, version, response, scores, safe, segments, cut = answers
         standing = by_task[task]
         standing.has_consensus, standing.was_dropped = dropped is not None, bool(dropped)
+        standing.has_gap = has_gap
         if assignment != last:
             last = assignment
             standing.held += slot is not None

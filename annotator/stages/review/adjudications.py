@@ -11,7 +11,7 @@ from annotator.infrastructure import audit
 from annotator.infrastructure.db.retries import in_transaction
 from annotator.infrastructure.db.storable_text import check_written
 from annotator.infrastructure.refusals import Refusal
-from annotator.models import Adjudication, Label, Task, User
+from annotator.models import Adjudication, GuidelineGap, Label, Task, User
 from annotator.reading.blindness import require_not_rating, require_others_work
 from annotator.stages import consensus
 from annotator.stages.annotation import Refused, ResponseRating, Submission, check_scores
@@ -93,6 +93,7 @@ def adjudicate(
     task.adjudications.filter(is_current=True).update(is_current=False)
     adjudication.save()
     _write_labels(adjudication, now)
+    GuidelineGap.objects.filter(task=task, closed_at=None).update(closed_at=now)
     _settle(task, adjudicated=True, now=now)
     replaces = current.pk if current else None
     audit.record("label.adjudicated", f"task {task}", project=task.project, reason=reason, replaces=replaces)

@@ -11,6 +11,7 @@ from annotator.models import (
     Annotation,
     Attribute,
     Consensus,
+    GuidelineGap,
     Project,
     Rating,
     Report,
@@ -113,7 +114,10 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Reviewed:
-    """A task with everything that a reviewer may know about it."""
+    """A task with everything that a reviewer may know about it.
+
+    `gaps` holds the attribute or aspect of each question that a rater has found the guidelines silent about.
+    """
 
     task: Task
     raters: Sequence[SheetRater]
@@ -121,6 +125,7 @@ class Reviewed:
     consensus: Consensus | None
     adjudication: Adjudication | None
     set_aside: Sequence[Report | Skip] = field(default=())
+    gaps: Sequence[str] = ()
 
     def rounded_means(self) -> dict[int, dict[str, int]]:
         """Returns the rounded means of the kept ratings, from which a reviewer may start; empty if none is kept."""
@@ -146,7 +151,8 @@ def reviewed(task: Task, project: Project, *, by: User) -> Reviewed:
         _sheet(letter, response, raters, project, settled.get(response.pk, {}))
         for letter, response in zip(ascii_uppercase, task.responses.all(), strict=False)
     ]
-    return Reviewed(task, raters, sheets, consensus, adjudication, set_aside(task))
+    gaps = GuidelineGap.objects.filter(task=task, closed_at=None).values_list("attribute", flat=True)
+    return Reviewed(task, raters, sheets, consensus, adjudication, set_aside(task), list(gaps))
 
 
 def _raters(task: Task, *, kept: set[int]) -> list[SheetRater]:

@@ -359,7 +359,7 @@ EDIT_NOTHING_READ = {
     # A button that says where something is to go, whatever it was before; the second press changes nothing.
     "archive-project", "restore-project", "cancel-import", "end-token", "revoke-invitation", "dismiss-person",
     "exclude-person", "readmit-person", "people", "offer", "offer-policy", "promote-version", "reject-version",
-    "rotate-webhook", "withdraw", "decide", "verdict", "quarantined-task", "guidelines", "invite-list",
+    "rotate-webhook", "withdraw", "answer-gaps", "decide", "verdict", "quarantined-task", "guidelines", "invite-list",
     # Deletes.
     "delete-evaluation", "delete-export", "delete-mapping", "delete-project", "delete-release", "delete-webhook",
     "erase-version", "remove-evaluation-job", "take-back",
@@ -367,7 +367,7 @@ EDIT_NOTHING_READ = {
     "change-tasks", "edits", "undo-change",
     # One's own, which nobody else edits; revisions of a rating are all kept.
     "draft", "draft-qualification", "heartbeat", "layout", "password", "recut", "report", "revise", "settings",
-    "skip", "submit", "take-qualification", "undo-report",
+    "silent", "skip", "submit", "take-qualification", "undo-report",
     "undo-skip",
 }  # fmt: skip
 

@@ -1,0 +1,49 @@
+"""What raters find the guidelines silent about; their tasks wait for a reviewer until it is answered."""
+
+from datetime import datetime
+
+from django.utils.translation import gettext as _
+
+from annotator.infrastructure.db.retries import in_transaction
+from annotator.models import Assignment, GuidelineGap, Task
+from annotator.reading.assignment_rows import locked
+from annotator.stages import consensus
+from annotator.stages.annotation.recorded_refusals import Refused, record
+from annotator.stages.assignment import require_holding_or_at_work
+
+
+@in_transaction
+def note_gap(assignment_id: int, *, attribute: str = "", now: datetime) -> GuidelineGap:
+    """Says that the guidelines are silent about this task: on one of its attributes or aspects, or without one on all.
+
+    The rater goes on with the task. Saying it again changes nothing.
+
+    Raises:
+        Refused: the task is neither held nor rated by the annotator, or the project has no such attribute.
+        Refusal: the annotator is excluded or paused, and does not hold the task.
+    """
+    assignment = locked(assignment_id)
+    task = assignment.task
+    require_holding_or_at_work(assignment)
+    if assignment.state not in (Assignment.State.LEASED, Assignment.State.SUBMITTED):
+        raise Refused(_("You no longer have this task."))
+    scales = [*task.project.attributes_for(), *task.project.aspects()]
+    if attribute and attribute not in {scale.key for scale in scales}:
+        raise Refused(_("This project has no scale “%(name)s”.") % {"name": attribute[:50]})
+    fresh = {"task": task, "created_at": now}
+    gap, is_new = GuidelineGap.objects.get_or_create(assignment=assignment, attribute=attribute, defaults=fresh)
+    if is_new:
+        record("task.guidelines_silent", task, attribute=attribute)
+        consensus.settle([task], project=task.project, now=now)
+    return gap
+
+
+@in_transaction
+def close_gaps(task_id: int, *, now: datetime) -> int:
+    """Says that the guidelines answer what raters asked of this task; returns how many gaps stood open."""
+    task = Task.objects.select_for_update(of=("self",)).select_related("project__rubric").get(pk=task_id)
+    closed = GuidelineGap.objects.filter(task=task, closed_at=None).update(closed_at=now)
+    if closed:
+        record("task.guidelines_answered", task, gaps=closed)
+        consensus.settle([task], project=task.project, now=now)
+    return closed

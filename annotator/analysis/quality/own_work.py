@@ -27,15 +27,10 @@ MOST_COMPARED = 1_000
 
 @dataclass(frozen=True)
 class Amount:
-    """The annotations in all and by day, oldest first and without gaps; the median seconds for one of the latest."""
+    """The annotations in all and by day, oldest first and without gaps."""
 
     total: int
     days: Sequence[tuple[date, int]]
-    seconds_per_task: float | None
-
-    @property
-    def today(self) -> int:
-        return self.days[-1][1]
 
     @property
     def most(self) -> int:
@@ -51,7 +46,6 @@ def amount(user: User, project: Project, *, latest: Sequence[int], now: datetime
     return Amount(
         total=sum(user.tallies.filter(project=project).values_list("done", flat=True)),
         days=volume.days[-DAYS:],
-        seconds_per_task=median_seconds(project, latest),
     )
 
 
@@ -68,13 +62,21 @@ def median_seconds(project: Project, latest: Sequence[int]) -> float | None:
 class PeerAgreement:
     """Quadratic-weighted kappa with all others, by attribute: over all weeks together, and for each week.
 
-    It is None if fewer than FEWEST_SHARED responses are shared, or if the scores do not vary.
+    It is None if fewer than FEWEST_SHARED responses are shared, or if the scores do not vary. `higher` holds how many
+    levels higher than the others one has rated, by week.
     """
 
     weeks: Sequence[date]
     overall: dict[str, float | None]
     by_week: dict[str, Sequence[float | None]]
+    higher: dict[str, Sequence[float | None]]
     shared: int
+
+    def drift(self, attribute: str) -> float | None:
+        """Returns by how many levels this week's difference from the others is off one's median of earlier weeks."""
+        *earlier, this_week = self.higher[attribute]
+        known = [one for one in earlier if one is not None]
+        return this_week - median(known) if known and this_week is not None else None
 
 
 # LATERAL and its LIMIT: plain joins would be planned as if most annotations were wanted, and read all of them.
@@ -100,7 +102,8 @@ WITH counting AS (
     CROSS JOIN LATERAL jsonb_each_text(mine.scores) AS score
     WHERE r.scores ? score.key
 )
-SELECT key, week, count(DISTINCT response_id), avg((x - y) ^ 2), var_pop(x) + var_pop(y) + (avg(x) - avg(y)) ^ 2
+SELECT key, week, count(DISTINCT response_id), avg((x - y) ^ 2), var_pop(x) + var_pop(y) + (avg(x) - avg(y)) ^ 2,
+    avg(x - y)
 FROM pair GROUP BY GROUPING SETS ((key, week), (key))
 """
 
@@ -120,6 +123,13 @@ def agreement_with_peers(project: Project, latest: Sequence[int], *, now: dateti
         weeks=weeks,
         overall={key: _kappa(by_week.get((key, None))) for key in keys},
         by_week={key: [_kappa(by_week.get((key, week))) for week in weeks] for key in keys},
+        higher={
+            key: [
+                row[3] if row and row[0] >= FEWEST_SHARED else None
+                for row in (by_week.get((key, week)) for week in weeks)
+            ]
+            for key in keys
+        },
         shared=max((int(row[0]) for row in by_week.values()), default=0),
     )
 
@@ -128,5 +138,5 @@ def _kappa(row: tuple[float, ...] | None) -> float | None:
     """Returns kappa, or None if so few responses are shared that it would reveal single ratings."""
     if row is None or row[0] < FEWEST_SHARED:
         return None
-    _, squared_difference, by_chance = row
+    _, squared_difference, by_chance, _higher = row
     return kappa_of_means(squared_difference, by_chance)

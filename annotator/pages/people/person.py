@@ -8,7 +8,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from annotator.analysis.quality import own_work
+from annotator.analysis.quality import mirror, own_work
 from annotator.analysis.quality.own_work import Amount
 from annotator.analysis.quality.person_work import latest_assignments
 from annotator.models import Membership
@@ -36,11 +36,14 @@ def _project(member: Membership, latest: Sequence[int]) -> dict[str, Any]:
         "member": member,
         "project": member.project,
         "amount": amount,
+        "day": mirror.day(member.project, latest, now=now),
+        "differences": mirror.where_others_differed(member.project, latest, now=now),
         "bars": list(_bars(amount)),
         "agreement": agreed,
         "rows": [
             {
                 "attribute": attribute,
+                "drift": agreed.drift(attribute.key),
                 "overall": agreed.overall[attribute.key],
                 "weeks": list(zip(agreed.weeks, agreed.by_week[attribute.key], strict=True)),
                 "line": _line(agreed.by_week[attribute.key]),

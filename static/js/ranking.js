@@ -1,5 +1,5 @@
-// Puts responses in order: by their letters, by dragging, by buttons, by keys. The selects hold the ranks; the lists and
-// the badges on the responses only show them.
+// Puts responses in order: by their letters, by dragging, by buttons, by keys. The selects hold the ranks; the lists, and
+// the badges on the responses (badges.js), only show them.
 import { answer } from "./missing.js";
 
 const known = new WeakSet();
@@ -54,7 +54,7 @@ const moves = {
   },
 };
 
-function nameOf(board, item, tiers) {
+export function nameOf(board, item, tiers = tiersOf(board)) {
   const at = placeOf(tiers, item), letter = item.dataset.response;
   if (at < 0) return fill(board.dataset.unplaced, { letter });
   const others = tiers[at].filter((other) => other !== item).map((other) => other.dataset.response).join(", ");
@@ -72,7 +72,6 @@ function show(board) {
     item.draggable = !selectOf(item).matches(":disabled");
     item.querySelector("[data-shown]").textContent = at < 0 ? "" : at + 1;
     item.querySelector("[data-name]").textContent = nameOf(board, item, tiers);
-    showBadge(board, item, tiers);
   }
   const count = fill(board.dataset.count, { placed: placed.length, all: all.length });
   board.querySelector("[data-placed]").textContent = count;
@@ -81,24 +80,6 @@ function show(board) {
   // An element that is moved within the page loses the focus.
   if (board.contains(focused)) focused.focus({ preventScroll: true });
   return count;
-}
-
-// The rank stands on the response itself, where it is read; a click on it places the response, or takes it back.
-function showBadge(board, item, tiers) {
-  const head = document.getElementById(`head-${item.dataset.response}`), at = placeOf(tiers, item);
-  if (!head || !item.draggable) return;
-  let badge = head.querySelector(".badge");
-  if (!badge) {
-    badge = Object.assign(document.createElement("button"), { type: "button", className: "badge" });
-    badge.addEventListener("click", () => {
-      write(board, moves[rankOf(item) ? "back" : "place"](tiersOf(board), item));
-      say(board, item);
-    });
-    head.append(badge);
-  }
-  badge.textContent = at < 0 ? "–" : at + 1;
-  badge.setAttribute("aria-label", nameOf(board, item, tiers));
-  badge.classList.toggle("placed", at >= 0);
 }
 
 // Whoever has placed a response by its button or key goes on with the next one that is not placed.
@@ -110,8 +91,14 @@ function move(board, item, name) {
   say(board, item);
 }
 
+// Places a response after the others, or takes it back.
+export function toggle(board, item) {
+  write(board, moves[rankOf(item) ? "back" : "place"](tiersOf(board), item));
+  say(board, item);
+}
+
 export function say(board, item) {
-  board.querySelector("[data-announced]").textContent = `${nameOf(board, item, tiersOf(board))}. ${show(board)}.`;
+  board.querySelector("[data-announced]").textContent = `${nameOf(board, item)}. ${show(board)}.`;
 }
 
 // Keys ------------------------------------------------------------------------------------------------------
@@ -183,6 +170,17 @@ function targetOf(event) {
   return { over, zone: part < 0.25 ? "before" : part > 0.75 ? "after" : "tie" };
 }
 
+export function drag({ dataTransfer }, item) {
+  dragged = item;
+  dataTransfer.setData("text/plain", item.dataset.response);
+  dataTransfer.effectAllowed = "move";
+}
+
+export function drop(board) {
+  dragged = null;
+  unmark(board);
+}
+
 function unmark(board) {
   for (const place of board.querySelectorAll("[data-drop]")) delete place.dataset.drop;
 }
@@ -224,15 +222,11 @@ function begin(board) {
   board.addEventListener("click", onClick);
   board.addEventListener("ranking:type", (event) => { if (type(board, event.detail)) event.preventDefault(); });
   board.addEventListener("focusout", ({ relatedTarget }) => { if (!board.contains(relatedTarget)) typed = null; });
-  board.addEventListener("dragstart", (event) => {
-    dragged = event.target.closest("[data-response]");
-    event.dataTransfer.setData("text/plain", dragged.dataset.response);
-    event.dataTransfer.effectAllowed = "move";
-  });
+  board.addEventListener("dragstart", (event) => drag(event, event.target.closest("[data-response]")));
   board.addEventListener("dragover", onDragOver);
   board.addEventListener("dragleave", () => unmark(board));
   board.addEventListener("drop", onDrop);
-  board.addEventListener("dragend", () => { dragged = null; unmark(board); });
+  board.addEventListener("dragend", () => drop(board));
   show(board);
 }
 

@@ -228,6 +228,21 @@ def test_responses_are_dragged(open_page: Open, talk: Project, alice: User) -> N
     assert stored() == "D AB C"
 
 
+def test_the_badges_on_the_responses_are_dragged_into_the_order(open_page: Open, talk: Project, alice: User) -> None:
+    page = opened(open_page, alice, 3)
+    for letter in "BAC":
+        page.locator(f"#response-{letter} .badge").hover()
+        page.mouse.down()
+        page.mouse.move(300, 300, steps=3)
+        expect(page.locator("#ranking.current")).to_be_visible()
+        page.locator("[data-ranked]").hover()
+        page.locator("[data-ranked]").hover()
+        page.mouse.up()
+    assert order(page) == "1B 2A 3C"
+    page.locator("#response-A .badge").click()
+    assert order(page) == "1B 2C"
+
+
 def test_it_works_without_javascript(open_page: Open, talk: Project, alice: User) -> None:
     page = opened(open_page, alice, 3, java_script_enabled=False)
     expect(page.get_by_role("button", name="Place")).to_have_count(0)

@@ -82,7 +82,8 @@ class QueueFilter(filters.FilterSet):  # type: ignore[misc]
 class Queue(generics.ListAPIView[Task]):
     """Lists tasks that wait for a reviewer.
 
-    They are dropped, disputed on safety, set aside, or have a rating that is unlikely to a model.
+    They are dropped, disputed on safety, set aside, have a rating that is unlikely to a model, or raters have found the
+    guidelines silent about them.
     """
 
     serializer_class = WaitingSerializer
@@ -193,6 +194,9 @@ class ReviewedSerializer(serializers.Serializer[Any]):
     because = serializers.CharField()
     conversation = MessageSerializer(many=True)
     responses = LeasedResponseSerializer(many=True)
+    guideline_gaps = serializers.ListField(
+        child=serializers.CharField(), help_text="scales about which raters found the guidelines silent; empty: all"
+    )
     raters = RaterSerializer(many=True)
     adjudication = StoredAdjudicationSerializer(allow_null=True)
 
@@ -212,6 +216,7 @@ class OneReviewed(APIView):
             "because": task.review_reason,
             "conversation": task.conversation,
             "responses": [_response(sheet.response) for sheet in ratings.sheets],
+            "guideline_gaps": [gap.attribute for gap in ratings.gaps],
             "raters": [_rater(rater) for rater in ratings.raters],
             "adjudication": _adjudication(ratings.adjudication) if ratings.adjudication else None,
         }

@@ -1,4 +1,4 @@
-"""Serializer fields of segments: their ranges, their scores by aspect, and comments on characters of a response.
+"""Serializer fields of segments: their ranges and scores; and of characters of a response: comments and evidence.
 
 Positions count Unicode characters (code points) from 0. The fields check types by hand: a submission may rate some
 hundred segments, and a serializer for each would take longer than storing them.
@@ -10,7 +10,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from annotator.infrastructure.limits import MOST_ATTRIBUTES, MOST_COMMENTS, MOST_SEGMENTS
+from annotator.infrastructure.limits import MOST_ATTRIBUTES, MOST_COMMENTS, MOST_EVIDENCE, MOST_SEGMENTS
 from annotator.models import HIGHEST_SCORE
 from annotator.stages.segmenting import Range
 
@@ -124,6 +124,42 @@ class CommentsField(CheckedField):
             if not _is_pair([comment["start"], comment["end"]]) or not isinstance(comment["text"], str):
                 self.fail("shape", number=number)
         return tuple((comment["start"], comment["end"], comment["text"]) for comment in data)
+
+
+class EvidenceSerializer(serializers.Serializer[Any]):
+    attribute = serializers.CharField()
+    start = serializers.IntegerField()
+    end = serializers.IntegerField()
+    note = serializers.CharField()
+
+
+@extend_schema_field(EvidenceSerializer(many=True))
+class EvidenceField(CheckedField):
+    """The characters for which attributes have their scores, as tuples (attribute, start, end, note)."""
+
+    default_error_messages = {
+        "list": "Send a list of pieces of evidence: [{{attribute, start, end, note}}, ...].",
+        "most": "A response has at most {most} pieces of evidence.",
+        "shape": "Evidence {number} must be an object with an attribute, whole numbers start and end, and any note.",
+    }
+
+    def to_internal_value(self, data: Any) -> tuple[tuple[str, int, int, str], ...]:
+        if not isinstance(data, list):
+            self.fail("list")
+        if len(data) > MOST_EVIDENCE:
+            self.fail("most", most=MOST_EVIDENCE)
+        for number, one in enumerate(data):
+            if not isinstance(one, dict) or one.keys() - {"note"} != {"attribute", "start", "end"}:
+                self.fail("shape", number=number)
+            texts = (one["attribute"], one.get("note", ""))
+            if not _is_pair([one["start"], one["end"]]) or not all(isinstance(text, str) for text in texts):
+                self.fail("shape", number=number)
+        return tuple((one["attribute"], one["start"], one["end"], one.get("note", "").strip()) for one in data)
+
+
+def shown_evidence(evidence: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+    """Returns stored evidence in the form in which it is sent."""
+    return [dict(zip(("attribute", "start", "end", "note"), one, strict=True)) for one in evidence]
 
 
 def shown_segments(cut: Sequence[Range]) -> list[dict[str, int]]:

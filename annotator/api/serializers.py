@@ -8,9 +8,11 @@ from rest_framework import serializers
 from annotator.api.segment_fields import (
     CommentSerializer,
     CutField,
+    EvidenceSerializer,
     RatedSegmentSerializer,
     SegmentSerializer,
     shown_comments,
+    shown_evidence,
     shown_scores,
 )
 from annotator.models import Rating
@@ -44,14 +46,16 @@ class RatingOutSerializer(StoredRatingSerializer):
     edit_summary = serializers.CharField()
     cut = CutField(required=False, help_text="the annotator's own segments")
     comments = CommentSerializer(many=True, required=False)
+    evidence = EvidenceSerializer(many=True, required=False)
 
 
 _ANSWERS = ("scores", "checks", "confidence", "safe", "unsafe_category", "feedback", "edit", "edit_summary")
 
 
 def shown_rating(rating: Rating, aspects: Sequence[str]) -> dict[str, Any]:
-    """Returns a stored rating as it is sent; fields of segments only where segments were rated."""
+    """Returns a stored rating as it is sent; fields of segments only where segments were rated, evidence if any."""
     shown = {"response": response_number(rating.response_id)} | {name: vars(rating)[name] for name in _ANSWERS}
+    shown |= {"evidence": shown_evidence(rating.evidence)} if rating.evidence else {}
     if rating.segment_scores is None:
         return shown
     cut = {"cut": rating.cut} if rating.cut else {}

@@ -15,7 +15,7 @@ from annotator.api.fields import (
     ScoreField,
     WholeNumberField,
 )
-from annotator.api.segment_fields import CommentsField, CutField, SegmentsField
+from annotator.api.segment_fields import CommentsField, CutField, EvidenceField, SegmentsField
 from annotator.infrastructure.limits import LONGEST_EDIT, LONGEST_JUSTIFICATION, LONGEST_NOTE
 from annotator.models import LONGEST_ACTIVE_SECONDS, SkipReason, UnsafeCategory
 from annotator.models.rubric import LONGEST_DOMAIN
@@ -44,6 +44,7 @@ class RatingSerializer(KnownFields):
     segments = SegmentsField(required=False, help_text="every segment of the response, where the rubric has aspects")
     cut = CutField(required=False, help_text="other segments than the response has, if the project allows that")
     comments = CommentsField(required=False)
+    evidence = EvidenceField(required=False, help_text="the characters for which attributes have their scores")
 
 
 class SubmissionSerializer(KnownFields):
@@ -118,6 +119,7 @@ def submission_of(body: Any) -> Submission:
             segments=rating.get("segments", ()),
             cut=rating.get("cut", ()),
             comments=rating.get("comments", ()),
+            evidence=rating.get("evidence", ()),
         )
         for rating in data["ratings"]
     }

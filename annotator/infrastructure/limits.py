@@ -35,14 +35,16 @@ LONGEST_NOTE = 5_000
 MOST_COMMENTS = 200
 """Most comments on the segments of one response."""
 LONGEST_QUOTE = 2_000
-"""Most characters of the text that a comment quotes."""
+"""Most characters of the text that a comment or a piece of evidence quotes."""
+MOST_EVIDENCE = 50
+"""Most stretches of one response that its scores are based on."""
 LONGEST_WRITTEN = 200_000
 """Most characters of all that a rater writes about one task."""
 
 # What follows for the rating page --------------------------------------------------------------------------
 MOST_FIELDS = (
     MOST_SEGMENTS * (MOST_ATTRIBUTES + 2)  # a cell for each aspect, a comment, and the text that it quotes
-    + MOST_RESPONSES * (MOST_ATTRIBUTES * (1 + MOST_CHECKS) + 8)  # levels, boxes, and what else is asked of a response
+    + MOST_RESPONSES * (MOST_ATTRIBUTES * (1 + MOST_CHECKS) + 9)  # levels, boxes, and what else is asked of a response
     + 50  # of the whole task
 )
 """The fields of the largest form, which a browser without scripts sends one by one."""

@@ -1603,6 +1603,6 @@ class Migration(migrations.Migration):
             index=models.Index(fields=['created_at'], name='delivery_by_time'),
         ),
         migrations.RunSQL([SEQUENCE, STORAGE], migrations.RunSQL.noop),
-        triggers.installed(triggers.ANNOTATOR),
+        triggers.installed(triggers.ANNOTATOR, without=["rating"]),
         migrations.RunPython(add_rubrics, migrations.RunPython.noop),
     ]

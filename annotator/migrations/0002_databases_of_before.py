@@ -113,5 +113,5 @@ class Migration(migrations.Migration):
         migrations.RunPython(add_versions, migrations.RunPython.noop),
         migrations.RunPython(rename, migrations.RunPython.noop),
         migrations.RunSQL(NAMES, migrations.RunSQL.noop),
-        triggers.installed(triggers.ANNOTATOR),
+        triggers.installed(triggers.ANNOTATOR, without=["rating"]),
     ]

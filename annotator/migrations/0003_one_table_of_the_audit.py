@@ -37,6 +37,6 @@ class Migration(migrations.Migration):
     dependencies = [("annotator", "0002_databases_of_before")]
     operations = [
         migrations.RunPython(join, migrations.RunPython.noop),
-        triggers.installed(triggers.ANNOTATOR),
+        triggers.installed(triggers.ANNOTATOR, without=["rating"]),
         migrations.DeleteModel("AuditArchive"),
     ]

@@ -249,6 +249,7 @@ class Rating(models.Model):
 
     `segment_scores` are [segments][aspects] in the order of the annotation's `aspects`, with null where an aspect does
     not apply to a segment. They follow the response's segments, or the rater's own `cut` of it where there is one.
+    `evidence` holds characters of the response for which an attribute has its score, within the text (rating.sql).
     """
 
     annotation = models.ForeignKey(Annotation, on_delete=models.CASCADE, db_index=False, related_name="ratings")
@@ -260,6 +261,9 @@ class Rating(models.Model):
     cut = models.JSONField(null=True, blank=True, help_text="[[start, end], ...]; empty: the response's own segments")
     comments = models.JSONField(
         default=list, db_default=[], blank=True, help_text="[[start, end, text], ...] of the response's text"
+    )
+    evidence = models.JSONField(
+        default=list, db_default=[], blank=True, help_text="[[attribute, start, end, note], ...] of the response's text"
     )
     checks = models.JSONField(_("checks"), default=list)
     confidence = models.PositiveSmallIntegerField(

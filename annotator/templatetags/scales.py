@@ -64,8 +64,11 @@ def worded(field: BoundField) -> bool:
 def said_by(said: Said | None, answer: int | str) -> SafeString:
     """Returns the numbers of the raters who gave an answer; nothing where nobody did."""
     numbers = said.by_answer.get(int(answer), "") if said else ""
+    if not numbers:
+        return SafeString("")
     text = _("given by raters %(numbers)s") % {"numbers": numbers}
-    return format_html('<small class="said-by" title="{}">{}</small> ', text, numbers) if numbers else SafeString("")
+    digits = format_html('<span aria-hidden="true">{}</span><span class="visually-hidden">, {}</span>', numbers, text)
+    return format_html('<small class="said-by" title="{}">{}</small> ', text, digits)
 
 
 @register.simple_tag

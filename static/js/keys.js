@@ -86,13 +86,14 @@ function typesRank(key) {
 const controls = () => [...document.querySelectorAll("[data-key]")].filter(seen);
 
 function press(key) {
-  const control = controls().find((element) => element.dataset.key === key);
+  // Keys that somebody has chosen for the bar give way to those of the foot, which cannot be chosen on some pages.
+  const named = controls().filter((element) => element.dataset.key === key), control = named.find((one) => one.closest(".foot")) ?? named[0];
   const modal = document.querySelector("dialog[open]");
   if (modal && control?.dataset.opens !== modal.id && !modal.contains(control ?? null)) return false;
   if (modal && !modal.contains(control)) modal.close();
   else control?.click();
   const opened = control?.closest("details[open]");
-  if (opened) (opened.querySelector("[type=radio]") ?? control).focus();
+  if (opened) (opened.querySelector("[type=radio], .raised-body") ?? control).focus();
   return Boolean(control);
 }
 
@@ -124,6 +125,7 @@ document.addEventListener("keydown", (event) => {
   // Enter on a button or a link presses that one.
   const native = key === "Enter" && target.closest("button, a, summary, details, dialog");
   if (/^(Arrow|Page)/.test(key) && target.matches(SCROLLED)) return;
+  if (/^([1-9]$|Arrow|Page)/.test(key) && focused(".raised[open] > .raised-body")) return; // it is read, and scrolls
   const move = modal ? null : /^[1-9]$/.test(key) ? () => rate(Number(key)) : moves[key];
   if (native || (modal && key.length > 1)) return;
   if (move ? move() : (!modal && typesRank(key)) || press(key.length === 1 ? key.toLowerCase() : key)) event.preventDefault();

@@ -2,7 +2,7 @@
 import { NARROW } from "./questions.js";
 import { strip } from "./strip.js";
 
-export const SCROLLED = ".cockpit :is(.conversation, .sheets, .response, .word)";
+export const SCROLLED = ".cockpit :is(.conversation, .sheets, .response, .word, section.message)";
 // Two or three have a pane each.
 const panes = () => [...document.querySelectorAll(".cockpit.beside .sheets:not(.single, :has(> :nth-child(4))) .response")];
 const room = (pane) => pane.scrollHeight - pane.clientHeight;

@@ -107,6 +107,7 @@ def ratings(carol: APIClient, project: Project, cast: Cast) -> None:
     twice(lambda: alice.post(f"{API}/next/"))
     held = claimed(project, cast.alice)
     for _ in range(2):
+        annotation.note_gap(held.pk, attribute="helpfulness", now=database_now())
         annotation.save_draft(held.pk, {"justification": "Because."}, now=database_now())
     scores = [{"response": row.public_id, "scores": dict.fromkeys(ATTRIBUTES, 3)} for row in task.responses.all()]
     for preference in (1, -1):
@@ -239,6 +240,7 @@ VISITS: dict[Callable[[APIClient, Project, Cast], None], set[str]] = {
         "one_assignment_per_annotator_and_task",
         "one_assignment_per_slot",
         "Draft.assignment",
+        "one_gap_of_a_scale",
         "revision_once_per_assignment",
         "one_current_annotation_per_assignment",
         "one_rating_per_annotation_and_response",

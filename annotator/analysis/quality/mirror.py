@@ -27,12 +27,11 @@ FEWEST_OTHERS = 2
 
 @dataclass(frozen=True)
 class Day:
-    """The tasks rated today, the time spent on them, the median seconds for one, and the median of earlier days.
+    """The time spent on today's tasks, the median seconds for one, and the median of earlier days.
 
     `wants_break` says that the latest of today's tasks took times that scatter far more than they usually do.
     """
 
-    tasks: int
     worked: timedelta
     pace: float | None
     usual: float | None
@@ -61,11 +60,9 @@ def day(project: Project, latest: Sequence[int], *, now: datetime) -> Day:
     # Sorted here: for the newest few of them PostgreSQL would look through everybody's annotations.
     done = sorted(rows.order_by().values_list("pk", "submitted_at", "active_seconds"))
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    today = [seconds for _pk, at, seconds in done if at >= midnight]
-    timed = [seconds for seconds in today if seconds]
+    timed = [seconds for _pk, at, seconds in done if at >= midnight and seconds]
     before = [seconds for _pk, at, seconds in done if at < midnight and seconds][-PACE_OVER:]
     return Day(
-        tasks=len(today),
         worked=timedelta(seconds=sum(timed)),
         pace=median(timed) if timed else None,
         usual=median(before) if before else None,
@@ -93,7 +90,8 @@ def _quartile_range(seconds: Sequence[float]) -> float:
 # LATERAL and its LIMIT: a plain join would be planned as if most annotations were wanted, and read all of them.
 _DIFFERENCES = """
 WITH mine AS (
-    SELECT s.id AS assignment, s.response_order, a.id AS annotation, t.conversation -> -1 ->> 'content' AS prompt
+    SELECT s.id AS assignment, s.response_order, a.id AS annotation,
+        coalesce(nullif(btrim(left(t.conversation -> -1 ->> 'content', 160)), ''), t.external_id) AS prompt
     FROM annotator_assignment s
     JOIN annotator_task t ON t.id = s.task_id AND t.project_id = %s AND t.state = 'complete'
     CROSS JOIN LATERAL (
@@ -101,7 +99,7 @@ WITH mine AS (
     ) a
     WHERE s.id = ANY(%s::bigint[]) AND s.state = 'submitted'
 )
-SELECT DISTINCT ON (mine.assignment) mine.assignment, left(mine.prompt, 160),
+SELECT DISTINCT ON (mine.assignment) mine.assignment, mine.prompt,
     array_position(mine.response_order, p.position) AS place, score.key, score.value::int, avg(other.level), count(*)
 FROM mine
 JOIN annotator_rating r ON r.annotation_id = mine.annotation
@@ -124,7 +122,8 @@ ORDER BY mine.assignment, abs(avg(other.level) - score.value::int) DESC, place, 
 def where_others_differed(project: Project, latest: Sequence[int], *, now: datetime) -> list[SeenOtherwise]:
     """Returns the widest difference of each task of the last RECAP_DAYS days, a level or more, the widest first.
 
-    Only of complete tasks, which nobody can rate or change any more, and of FEWEST_OTHERS other raters or more.
+    Only of complete tasks, whose ratings can be changed no more unless a decision opens them again, and of
+    FEWEST_OTHERS other raters or more.
     """
     names = {attribute.key: attribute.shown_name for attribute in project.attributes_for()}
     since = now - timedelta(days=RECAP_DAYS)
@@ -132,7 +131,7 @@ def where_others_differed(project: Project, latest: Sequence[int], *, now: datet
         chosen = array(latest[:TIMED_AMONG])
         cursor.execute(_DIFFERENCES, [project.pk, since, chosen, ",".join(names), FEWEST_OTHERS])
         found = [
-            SeenOtherwise(assignment, prompt or "", ascii_uppercase[place - 1], names[key], own + 1, others + 1, raters)
+            SeenOtherwise(assignment, prompt, ascii_uppercase[place - 1], names[key], own + 1, others + 1, raters)
             for assignment, prompt, place, key, own, others, raters in cursor.fetchall()
         ]
     return sorted(found, key=lambda one: (abs(one.own - one.others), one.assignment), reverse=True)[:MOST_RECAPPED]

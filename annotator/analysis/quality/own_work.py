@@ -33,6 +33,10 @@ class Amount:
     days: Sequence[tuple[date, int]]
 
     @property
+    def today(self) -> int:
+        return self.days[-1][1]
+
+    @property
     def most(self) -> int:
         return max(count for _, count in self.days)
 

@@ -73,7 +73,7 @@ BEGIN
             NEW.project_id, CASE NEW.state WHEN 'complete' THEN 'task.completed' ELSE 'task.quarantined' END, what
         );
     END IF;
-    IF NEW.review_reason <> OLD.review_reason AND NEW.review_reason IN ('dropped', 'safety', 'unlikely') THEN
+    IF NEW.review_reason <> OLD.review_reason AND NEW.review_reason IN ('dropped', 'safety', 'unlikely', 'silent') THEN
         PERFORM annotator_announce(
             NEW.project_id, 'task.disputed', what || jsonb_build_object('because', NEW.review_reason)
         );

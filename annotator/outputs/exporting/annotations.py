@@ -50,7 +50,8 @@ def annotation_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -
     An annotation that rates no response, such as a bare preference, has one row without a response. `scores` are what
     was asked under `rubric_version`. `counts` is false for annotations that a reviewer has rejected, for the work of
     excluded annotators, and for annotations that are `extra` because their task had no slot left. `verdict` is the
-    reviewer's. `ranking` is the annotation's, in tiers, the best first.
+    reviewer's. `evidence` holds the characters of the response for which attributes have their scores. `ranking` is the
+    annotation's, in tiers, the best first.
     """
     response = "ratings__response__"
     annotations = _annotations(project, filters).exclude(assignment__task__in=unseen)
@@ -69,6 +70,7 @@ def annotation_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -
         "ratings__feedback",
         "ratings__edit",
         "ratings__edit_summary",
+        Func(F("ratings__evidence"), template=_EVIDENCE, output_field=JSONField()),
         "assignment__task__metadata",
         *(["ratings__response__metadata"] if filters.for_manager else ()),
         *(_OF_SEGMENTS.values() if filters.aspects(project) else ()),
@@ -99,6 +101,10 @@ def _of_annotation() -> list[Any]:
 
 _COMMENTS = """(SELECT json_agg(json_build_object('start', c->0, 'end', c->1, 'text', c->2) ORDER BY place)
     FROM jsonb_array_elements(%(expressions)s) WITH ORDINALITY AS given (c, place))"""
+# Most ratings have none, and are not looked into.
+_EVIDENCE = """CASE WHEN %(expressions)s <> '[]' THEN (
+    SELECT json_agg(json_build_object('attribute', e->0, 'start', e->1, 'end', e->2, 'note', e->3) ORDER BY place)
+    FROM jsonb_array_elements(%(expressions)s) WITH ORDINALITY AS given (e, place)) ELSE '[]' END"""
 _CUT = Coalesce("ratings__cut", "ratings__response__segments")
 _OF_SEGMENTS: Mapping[str, Any] = {
     "segments": Case(When(ratings__segment_scores__isnull=False, then=_CUT)),
@@ -125,6 +131,7 @@ def annotation_columns(project: Project, filters: Filters) -> Mapping[str, Type]
         **_OF_ANNOTATION,
         "ranking": [[TEXT]],
         **dict.fromkeys(_WRITTEN, TEXT),
+        "evidence": [{"attribute": TEXT, "start": INTEGER, "end": INTEGER, "note": TEXT}],
         "metadata": JSON,
         **({"response_metadata": JSON} if filters.for_manager else {}),
         **(_TYPES_OF_SEGMENTS if filters.aspects(project) else {}),

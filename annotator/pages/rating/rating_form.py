@@ -9,7 +9,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotator.infrastructure.limits import LONGEST_EDIT, LONGEST_JUSTIFICATION
+from annotator.infrastructure.limits import LONGEST_EDIT, LONGEST_JUSTIFICATION, LONGEST_WRITTEN
 from annotator.models import (
     LONGEST_ACTIVE_SECONDS,
     NEITHER_VALID,
@@ -23,6 +23,7 @@ from annotator.models import (
 )
 from annotator.models.public_ids import response_number
 from annotator.pages.account.language_field import LanguageField
+from annotator.pages.rating.evidence_form import Evidence, evidence_name, filled_evidence, letters, read_evidence
 from annotator.pages.rating.ranking_form import (
     RankedResponse,
     filled_ranks,
@@ -106,6 +107,7 @@ class RatingForm(ScoresForm):
         super().__init__(*args, **kwargs)
         self.project, self.responses = project, responses
         self.attributes = project.attributes_for()
+        self.evidence: dict[int, Evidence] = {}
         self.tables = self._tables()
         for letter, response in self.lettered():
             for attribute in self.attributes:
@@ -114,6 +116,9 @@ class RatingForm(ScoresForm):
                     self.fields[f"checks-{attribute.key}-{response.public_id}"] = forms.MultipleChoiceField(
                         choices=attribute.shown_checks, required=False, widget=forms.CheckboxSelectMultiple
                     )
+            if self.attributes:
+                hidden = forms.CharField(required=False, max_length=LONGEST_WRITTEN, widget=forms.HiddenInput)
+                self.fields[evidence_name(response.public_id)] = hidden
             if project.ask_confidence:
                 confidence = choice(CONFIDENCE_TEXTS, _("Confidence in correctness"), letter)
                 self.fields[f"confidence-{response.public_id}"] = confidence
@@ -167,16 +172,30 @@ class RatingForm(ScoresForm):
                 text = _("Response %(letter)s: say what is unsafe about it.") % {"letter": letter}
                 self.add_error(f"unsafe-{response.public_id}", text)
             self._check_edit(letter, response)
+            self._locate_evidence(response)
         refuse_unranked(self, self.responses, ascii_uppercase)
         texts = [name for name in self.fields if name == "justification" or name.startswith("written-")]
         written = [str(self.cleaned_data.get(name, "")) for name in texts]
         comments = [row.comment for table in self.tables for row in table.rows]
-        if fault := written_fault([*written, *comments]):
+        notes = [note for places in self.evidence.values() for *_place, note in places]
+        if fault := written_fault([*written, *comments, *notes]):
             self.add_error("justification", fault)
         for table in self.tables:
             if fault := table.fault():
                 self.add_error(None, forms.ValidationError(fault, code=table.id))
         return self.cleaned_data
+
+    def _locate_evidence(self, response: Response) -> None:
+        name = evidence_name(response.public_id)
+        try:
+            keys = [attribute.key for attribute in self.attributes]
+            self.evidence[response.pk] = read_evidence(self.cleaned_data.get(name, ""), response.text, keys)
+        except forms.ValidationError as fault:
+            self.add_error(name, fault)
+
+    def evidence_letters(self) -> Sequence[tuple[Attribute, str]]:
+        """Returns the attributes to which selected words may be given, each with its key."""
+        return letters(self.attributes)
 
     def _check_edit(self, letter: str, response: Response) -> None:
         """Drops an edit that is the response as it was, and requires the edit that a summary is of."""
@@ -236,6 +255,7 @@ class RatingForm(ScoresForm):
                 "feedback": self._fields_of(response, ("written-feedback",)),
                 "edit": self._fields_of(response, ("written-edit", "written-summary")),
                 "table": self.tables[place] if self.tables else None,
+                "evidence": next(iter(self._fields_of(response, ("evidence",))), None),
             }
             for place, (letter, response) in enumerate(self.lettered())
         ]
@@ -281,6 +301,7 @@ class RatingForm(ScoresForm):
             segments=table.scores() if table else (),
             cut=table.changed_cut() if table else (),
             comments=table.comments() if table else (),
+            evidence=self.evidence.get(response.pk, ()),
         )
 
 
@@ -359,6 +380,7 @@ def filled(annotation: Annotation) -> dict[str, object]:
         values[f"written-feedback-{response}"] = rating.feedback
         values[f"written-edit-{response}"] = rating.edit
         values[f"written-summary-{response}"] = rating.edit_summary
+        values[evidence_name(response)] = filled_evidence(rating)
         if rating.segment_scores is not None:
             values |= _segments(rating, annotation.aspects)
     return values

@@ -44,7 +44,8 @@ def gaps_by_scale(ratings: Reviewed) -> list[tuple[str, int]]:
     """Returns what raters found the guidelines silent about, and how many did, the most often named first."""
     project = ratings.task.project
     names = {one.key: one.shown_name for one in [*project.attributes_for(), *project.aspects()]}
-    return Counter(names.get(key, _("the task as a whole")) for key in ratings.gaps).most_common()
+    asked = (gap.attribute for gap in ratings.gaps)
+    return Counter(names.get(key, key) or _("the task as a whole") for key in asked).most_common()
 
 
 def unlikely_scores(ratings: Reviewed) -> list[dict[str, Any]]:

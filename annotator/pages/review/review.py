@@ -190,7 +190,7 @@ def withdraw_adjudication(request: HttpRequest, slug: str, task_id: int) -> Http
     with show_refusal(request):
         withdraw(task.pk, by=user_of(request), now=database_now())
         messages.success(request, _("Taken back. The label that the annotators agreed on applies again."))
-    return redirect("review-task", slug, task_id)
+    return redirect(_address(request, "review-task", slug, task_id))
 
 
 @require_POST
@@ -213,9 +213,11 @@ def decide(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
 def answer_gaps(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     """Says that the guidelines answer what raters found them silent about; the task leaves the queue."""
     task = _task(access.reviewed_project(user_of(request), slug), task_id)
-    annotation.close_gaps(task.pk, now=database_now())
-    messages.success(request, _("The task no longer waits because of the guidelines."))
-    return redirect("review-task", slug, task_id)
+    with show_refusal(request):
+        seen = number_in(request.POST, "seen") or 0
+        if annotation.close_gaps(task.pk, by=user_of(request), seen=seen, now=database_now()):
+            messages.success(request, _("The task no longer waits because of the guidelines."))
+    return redirect(_address(request, "review-task", slug, task_id))
 
 
 # Verdicts --------------------------------------------------------------------------------------------------

@@ -64,14 +64,15 @@ class AdjudicationForm(ScoresForm):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self.ratings, self.is_open = ratings, ratings.task.state == Task.State.COMPLETE
+        self.ratings, self.may_be_settled = ratings, ratings.task.state == Task.State.COMPLETE
         self.responses, self.attributes = [sheet.response for sheet in ratings.sheets], project.attributes_for()
         values = self.data if self.is_bound else self.initial
         self.tables = [table.with_answers(values) for table in tables]
         for letter, response in self.lettered():
             for attribute in self.attributes:
                 self.fields[f"{attribute.key}-{response.public_id}"] = likert(attribute, letter)
-        self.ask_comparison(project)
+        if self.may_be_settled:
+            self.ask_comparison(project)
 
     def clean(self) -> dict[str, Any]:
         refuse_unranked(self, self.responses, ascii_uppercase)
@@ -87,7 +88,7 @@ class AdjudicationForm(ScoresForm):
             {
                 "letter": sheet.letter,
                 "response": sheet.response,
-                "attributes": [self._row(row, sheet) for row in sheet.rows] if self.is_open else [],
+                "attributes": [self._row(row, sheet) for row in sheet.rows] if self.may_be_settled else [],
                 "table": self.tables[place] if self.tables else None,
                 "ratings": sheet,
             }

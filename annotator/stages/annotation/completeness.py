@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from django.utils.translation import gettext as _
 
@@ -12,6 +13,7 @@ from annotator.infrastructure.limits import (
     LONGEST_NOTE,
     LONGEST_WRITTEN,
     MOST_COMMENTS,
+    MOST_EVIDENCE,
 )
 from annotator.infrastructure.refusals import Refusal
 from annotator.models import FEWEST_RANKED, LONGEST_ACTIVE_SECONDS, PREFERENCES, TIE, Attribute, Project
@@ -36,11 +38,18 @@ class IncompleteRating(Refusal):
         self.errors = errors
 
 
-def check_complete(submission: Submission, *, project: Project, responses: Sequence[int], cuts: Cuts) -> None:
+def check_complete(
+    submission: Submission,
+    *,
+    project: Project,
+    responses: Sequence[int],
+    cuts: Cuts,
+    lengths: Mapping[int, int] = MappingProxyType({}),
+) -> None:
     """Checks that everything the project asks for is answered, on its scale.
 
     `responses` are the ids of the task's responses, in the order of their positions, and `cuts` the segments by which
-    each is rated; empty where no segments are rated.
+    each is rated; empty where no segments are rated. `lengths` has the length of each text that evidence is quoted of.
 
     Raises:
         IncompleteRating: with all mistakes at once, by place.
@@ -55,6 +64,7 @@ def check_complete(submission: Submission, *, project: Project, responses: Seque
         if rating is None:
             continue
         faults = _unanswered(rating, project) + segment_errors(rating, project.aspects(), cuts.get(response, ()))
+        faults += evidence_errors(rating, project, lengths.get(response, 0))
         if faults:
             errors.setdefault(f"ratings.{response_number(response)}", []).extend(faults)
     if project.domains and not submission.domain:
@@ -233,6 +243,28 @@ def _ranking_errors(submission: Submission, project: Project, responses: Sequenc
     if not all(submission.ranking):
         errors.append(_("a tier of the ranking is empty: leave it out"))
     return errors
+
+
+def evidence_errors(rating: ResponseRating, project: Project, length: int) -> list[str]:
+    """Returns what is wrong with the evidence of one response, whose text has so many characters."""
+    if len(rating.evidence) > MOST_EVIDENCE:
+        text = _("it has %(count)s pieces of evidence, and at most %(most)s are stored")
+        return [text % {"count": len(rating.evidence), "most": MOST_EVIDENCE}]
+    keys, errors = project.attribute_keys(), []
+    for number, (attribute, start, end, note) in enumerate(rating.evidence, 1):
+        if attribute not in keys:
+            text = _("evidence %(number)s is for %(key)s, which is not an attribute of this project")
+            errors.append(text % {"number": number, "key": shown_name(attribute)})
+        if not 0 <= start < end <= length:
+            text = _("evidence %(number)s is on characters %(start)s to %(end)s of a text that has %(length)s")
+            errors.append(text % {"number": number, "start": start, "end": end, "length": length})
+        if len(note) > LONGEST_NOTE:
+            text = _("the note of evidence %(number)s has more than %(most)s characters")
+            errors.append(text % {"number": number, "most": LONGEST_NOTE})
+        elif fault := fault_in(note):
+            text = _("the note of evidence %(number)s holds %(what)s, which cannot be stored")
+            errors.append(text % {"number": number, "what": _(fault.what)})
+    return errors[:MOST_NAMED]
 
 
 # Segments ----------------------------------------------------------------------------------------------------

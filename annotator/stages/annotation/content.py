@@ -17,7 +17,8 @@ class ResponseRating:
 
     `segments` holds the scores of each segment by aspect, None where an aspect does not apply. They follow the
     response's segments, or `cut`, pairs (start, end), where the annotator has cut it in another way. `comments` are
-    triples (start, end, text) about characters of the response.
+    triples (start, end, text) about characters of the response. `evidence` holds (attribute, start, end, note): the
+    characters for which an attribute has its score.
     """
 
     scores: Mapping[str, int]
@@ -31,13 +32,14 @@ class ResponseRating:
     segments: tuple[Mapping[str, int | None], ...] = ()
     cut: tuple[tuple[int, int], ...] = ()
     comments: tuple[tuple[int, int, str], ...] = ()
+    evidence: tuple[tuple[str, int, int, str], ...] = ()
 
     def segment_scores(self, aspects: Sequence[str]) -> list[list[int | None]] | None:
         """Returns the scores of the segments as they are stored: [segments][aspects], or None if there are none."""
         return [[scores[aspect] for aspect in aspects] for scores in self.segments] if self.segments else None
 
 
-_WRITTEN = ("feedback", "edit", "edit_summary", "segments", "cut", "comments")
+_WRITTEN = ("feedback", "edit", "edit_summary", "segments", "cut", "comments", "evidence")
 _OF_THE_TASK = ("domain", "language")
 
 
@@ -63,6 +65,7 @@ class Submission:
         for rating in self.ratings.values():
             yield from (rating.feedback, rating.edit, rating.edit_summary)
             yield from (text for _start, _end, text in rating.comments)
+            yield from (note for *_place, note in rating.evidence)
 
     def content_hash(self) -> str:
         """Returns the hash by which a submission that is sent again is recognised.

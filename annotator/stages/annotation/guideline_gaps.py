@@ -5,8 +5,9 @@ from datetime import datetime
 from django.utils.translation import gettext as _
 
 from annotator.infrastructure.db.retries import in_transaction
-from annotator.models import Assignment, GuidelineGap, Task
+from annotator.models import Assignment, GuidelineGap, Task, User
 from annotator.reading.assignment_rows import locked
+from annotator.reading.blindness import require_not_rating, require_others_work
 from annotator.stages import consensus
 from annotator.stages.annotation.recorded_refusals import Refused, record
 from annotator.stages.assignment import require_holding_or_at_work
@@ -16,7 +17,7 @@ from annotator.stages.assignment import require_holding_or_at_work
 def note_gap(assignment_id: int, *, attribute: str = "", now: datetime) -> GuidelineGap:
     """Says that the guidelines are silent about this task: on one of its attributes or aspects, or without one on all.
 
-    The rater goes on with the task. Saying it again changes nothing.
+    The rater goes on with the task. Saying it again changes nothing, unless a reviewer has answered meanwhile.
 
     Raises:
         Refused: the task is neither held nor rated by the annotator, or the project has no such attribute.
@@ -30,19 +31,28 @@ def note_gap(assignment_id: int, *, attribute: str = "", now: datetime) -> Guide
     scales = [*task.project.attributes_for(), *task.project.aspects()]
     if attribute and attribute not in {scale.key for scale in scales}:
         raise Refused(_("This project has no scale “%(name)s”.") % {"name": attribute[:50]})
-    fresh = {"task": task, "created_at": now}
-    gap, is_new = GuidelineGap.objects.get_or_create(assignment=assignment, attribute=attribute, defaults=fresh)
-    if is_new:
+    fresh = {"task": task, "created_at": now, "closed_at": None}
+    gap = GuidelineGap.objects.filter(assignment=assignment, attribute=attribute).first()
+    if gap is None or gap.closed_at:
+        gap, _made = GuidelineGap.objects.update_or_create(assignment=assignment, attribute=attribute, defaults=fresh)
         record("task.guidelines_silent", task, attribute=attribute)
         consensus.settle([task], project=task.project, now=now)
     return gap
 
 
 @in_transaction
-def close_gaps(task_id: int, *, now: datetime) -> int:
-    """Says that the guidelines answer what raters asked of this task; returns how many gaps stood open."""
+def close_gaps(task_id: int, *, by: User, seen: int, now: datetime) -> int:
+    """Says that the guidelines answer what raters asked of this task; returns how many gaps that closed.
+
+    `seen` is the newest gap that the reviewer has read: later ones stay open.
+
+    Raises:
+        Refusal: the reviewer holds the task, or is the only one who rated it.
+    """
     task = Task.objects.select_for_update(of=("self",)).select_related("project__rubric").get(pk=task_id)
-    closed = GuidelineGap.objects.filter(task=task, closed_at=None).update(closed_at=now)
+    require_not_rating(task, by)
+    require_others_work(task, by)
+    closed = GuidelineGap.objects.filter(task=task, closed_at=None, pk__lte=seen).update(closed_at=now)
     if closed:
         record("task.guidelines_answered", task, gaps=closed)
         consensus.settle([task], project=task.project, now=now)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from django.db.models.functions import Length
 from django.utils.translation import gettext as _
 
 from annotator.infrastructure.audit import ADD_ENTRY
@@ -86,7 +87,8 @@ def _submit_and_claim(
 def _submit(assignment: Assignment, submission: Submission, *, now: datetime, origin: str = Origin.PERSON) -> Submitted:
     task = assignment.task
     responses, entitlement, current = _before(assignment)
-    check_complete(submission, project=task.project, responses=responses, cuts=_cuts(task, submission))
+    lengths = _lengths(submission)
+    check_complete(submission, project=task.project, responses=responses, cuts=_cuts(task, submission), lengths=lengths)
     _require_changed(submission)
     # Before anything is refused: a browser that missed the answer sends the form again, and gets the same answer.
     if current and current.content_hash == submission.content_hash():
@@ -215,6 +217,14 @@ def _take_place(assignment: Assignment, entitlement: Entitlement, now: datetime)
         assignment.counts, assignment.extra = False, True
 
 
+def _lengths(submission: Submission) -> dict[int, int]:
+    """Returns the lengths of the texts of those responses that have evidence."""
+    quoted = [response for response, rating in submission.ratings.items() if rating.evidence]
+    if not quoted:
+        return {}
+    return dict(Response.objects.filter(pk__in=quoted).values_list("pk", Length("text")))
+
+
 # One statement writes all rows of a submission, to save round trips: no other write runs as often.
 _STORE = Statement(f"""
 WITH annotation AS (
@@ -229,12 +239,14 @@ WITH annotation AS (
     RETURNING id, ranking
 ), ratings AS (
     INSERT INTO annotator_rating (annotation_id, response_id, scores, checks, confidence, safe, unsafe_category,
-        feedback, edit, edit_summary, segment_scores, cut, comments)
+        feedback, edit, edit_summary, segment_scores, cut, comments, evidence)
     SELECT annotation.id, r.response, r.scores, r.checks, r.confidence, r.safe, r.unsafe_category,
-        r.feedback, r.edit, r.edit_summary, nullif(r.segment_scores, 'null'), nullif(r.cut, '[]'), r.comments
+        r.feedback, r.edit, r.edit_summary, nullif(r.segment_scores, 'null'), nullif(r.cut, '[]'), r.comments,
+        r.evidence
     FROM annotation, jsonb_to_recordset(%(ratings)s) AS r (
         response bigint, scores jsonb, checks jsonb, confidence smallint, safe boolean, unsafe_category text,
-        feedback text, edit text, edit_summary text, segment_scores jsonb, cut jsonb, comments jsonb
+        feedback text, edit text, edit_summary text, segment_scores jsonb, cut jsonb, comments jsonb,
+        evidence jsonb
     )
     RETURNING response_id, scores, segment_scores
 ), assignment AS (

@@ -215,7 +215,8 @@ def _erase(task: Task, eraser: Eraser) -> None:
     _rewrite(Response.objects.filter(task=task), responses)
     _rewrite(Annotation.objects.filter(assignment__task=task), {"justification": eraser.text})
     written = dict.fromkeys(("feedback", "edit", "edit_summary"), eraser.text)
-    _rewrite(Rating.objects.filter(annotation__assignment__task=task), written)
+    said = dict.fromkeys(("comments", "evidence"), lambda rows: [[*row[:-1], eraser.text(row[-1])] for row in rows])
+    _rewrite(Rating.objects.filter(annotation__assignment__task=task), written | said)
     _rewrite(Skip.objects.filter(assignment__task=task), {"note": eraser.text})
     _rewrite(Report.objects.filter(assignment__task=task), {"note": eraser.text})
     _rewrite(Verdict.objects.filter(assignment__task=task), {"comment": eraser.text})
@@ -254,13 +255,23 @@ _OF_A_SEGMENT = ("seg", "comment", "quote")
 
 
 def move_segments(task: Task, replace: Replace, erase: Callable[[str], str]) -> None:
-    """Moves the segments of the task's responses, whose texts are still the old ones.
+    """Moves the segments and the evidence of the task's responses, whose texts are still the old ones.
 
     `replace` says what of a text is replaced, and `erase` returns the new text.
     """
-    for response in task.responses.exclude(segments=None).select_for_update():
+    for response in task.responses.select_for_update():
         if replacements := replace(response.text):
-            _move(response, replacements, erase)
+            if response.segments is not None:
+                _move(response, replacements, erase)
+            _move_evidence(response, replacements)
+
+
+def _move_evidence(response: Response, replacements: Sequence[Replacement]) -> None:
+    for rating in Rating.objects.filter(response=response).exclude(evidence=[]):
+        stretches = moved([Range(start, end) for _attribute, start, end, _note in rating.evidence], replacements)
+        pairs = zip(rating.evidence, stretches, strict=True)
+        rating.evidence = [[one[0], *at, one[3]] for one, at in pairs if at is not None]
+        rating.save(update_fields=["evidence"])
 
 
 def _move(response: Response, replacements: Sequence[Replacement], erase: Callable[[str], str]) -> None:

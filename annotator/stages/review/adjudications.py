@@ -86,14 +86,16 @@ def adjudicate(
     said = {"reason": reason, "comment": comment.strip(), "is_example": is_example}
     adjudication = Adjudication(task=task, **_decision(submission, task), **said, by=by, made_at=now)
     current = current_of(task)
+    asked = GuidelineGap.objects.filter(task=task, closed_at=None).update(closed_at=now)
     if current and _content(current) == _content(adjudication):
+        if asked:
+            consensus.settle([task], project=task.project, now=now)
         return current
     if seen is not None and seen != (current.pk if current else 0):
         raise SettledMeanwhile(current)
     task.adjudications.filter(is_current=True).update(is_current=False)
     adjudication.save()
     _write_labels(adjudication, now)
-    GuidelineGap.objects.filter(task=task, closed_at=None).update(closed_at=now)
     _settle(task, adjudicated=True, now=now)
     replaces = current.pk if current else None
     audit.record("label.adjudicated", f"task {task}", project=task.project, reason=reason, replaces=replaces)

@@ -7,6 +7,7 @@ from string import ascii_uppercase
 from typing import Any
 
 from annotator.models import (
+    NEITHER_VALID,
     Adjudication,
     Annotation,
     Attribute,
@@ -96,6 +97,23 @@ class Sheet:
     ratings: Sequence[Rating | None]
     differ_on_safety: bool
 
+    def evidence(self) -> list[dict[str, Any]]:
+        """Returns the words on which raters base their scores, rater by rater."""
+        text, names = self.response.text, {row.attribute.key: row.attribute.shown_name for row in self.rows}
+        return [
+            {
+                "rater": number,
+                "attribute": names.get(attribute, attribute),
+                "score": rating.scores.get(attribute),
+                "quote": text[start:end],
+                "nth": text.count(text[start:end], 0, start),
+                "note": note,
+            }
+            for number, rating in enumerate(self.ratings, 1)
+            if rating
+            for attribute, start, end, note in rating.evidence
+        ]
+
     def confidences(self) -> list[int | None]:
         """Returns how sure each rater was; nothing where nobody said it."""
         given = [rating.confidence if rating else None for rating in self.ratings]
@@ -116,7 +134,7 @@ class Sheet:
 class Reviewed:
     """A task with everything that a reviewer may know about it.
 
-    `gaps` holds the attribute or aspect of each question that a rater has found the guidelines silent about.
+    `gaps` are the questions that raters have found the guidelines silent about, the newest last.
     """
 
     task: Task
@@ -125,7 +143,7 @@ class Reviewed:
     consensus: Consensus | None
     adjudication: Adjudication | None
     set_aside: Sequence[Report | Skip] = field(default=())
-    gaps: Sequence[str] = ()
+    gaps: Sequence[GuidelineGap] = ()
 
     def rounded_means(self) -> dict[int, dict[str, int]]:
         """Returns the rounded means of the kept ratings, from which a reviewer may start; empty if none is kept."""
@@ -151,7 +169,7 @@ def reviewed(task: Task, project: Project, *, by: User) -> Reviewed:
         _sheet(letter, response, raters, project, settled.get(response.pk, {}))
         for letter, response in zip(ascii_uppercase, task.responses.all(), strict=False)
     ]
-    gaps = GuidelineGap.objects.filter(task=task, closed_at=None).values_list("attribute", flat=True)
+    gaps = GuidelineGap.objects.filter(task=task, closed_at=None).order_by("pk")
     return Reviewed(task, raters, sheets, consensus, adjudication, set_aside(task), list(gaps))
 
 
@@ -219,7 +237,10 @@ def said_by(given: Sequence[tuple[SheetRater, int | None]], texts: Mapping[int, 
     for number, answer in counting:
         by_answer.setdefault(answer, []).append(str(number))
     if len(counting) > MOST_LISTED:
-        brief = "–".join(dict.fromkeys([texts[min(by_answer)], texts[max(by_answer)]]))
+        on_the_scale = [answer for answer in by_answer if answer != NEITHER_VALID]
+        ends = [texts[end(on_the_scale)] for end in (min, max) if on_the_scale]
+        neither = [texts[NEITHER_VALID]] if NEITHER_VALID in by_answer else []
+        brief = " ".join(["–".join(dict.fromkeys(ends)), *neither]).strip()
     else:
         brief = "\u2009".join(texts[answer] for _number, answer in counting)
     return Said(brief, {answer: " ".join(numbers) for answer, numbers in by_answer.items()}, differ)

@@ -176,8 +176,8 @@ def test_what_does_not_count_is_marked_and_left_out_of_disagreements(project: Pr
     exported = [(row["counts"], row["verdict"]) for row in rows(project, "annotations")]
     assert exported == [(False, "rejected"), (True, "accepted")]
     names = ["counts", "verdict", "extra", "ranking", "domain", "language", "feedback", "edit", "edit_summary"]
-    names += ["metadata", "response_metadata"]
-    assert [list(row)[-11:] for row in cells(project, "annotations")] == [names] * 2
+    names += ["evidence", "metadata", "response_metadata"]
+    assert [list(row)[-12:] for row in cells(project, "annotations")] == [names] * 2
     assert [row["helpfulness"] for row in rows(project, "disagreements")] == [[2]]
 
 

@@ -18,7 +18,7 @@ def test_the_hash_is_that_of_all_fields_but_the_time() -> None:
     for name in ("ranking", "domain", "language"):
         del content[name]
     for rating in content["ratings"].values():
-        for name in ("feedback", "edit", "edit_summary", "segments", "cut", "comments"):
+        for name in ("feedback", "edit", "edit_summary", "segments", "cut", "comments", "evidence"):
             del rating[name]
     content["ratings"] = sorted(content["ratings"].items())
     assert made.content_hash() == hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

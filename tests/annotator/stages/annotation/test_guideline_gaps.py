@@ -3,6 +3,7 @@
 import pytest
 from django.test import Client
 
+from annotator.infrastructure.refusals import Refusal
 from annotator.models import GuidelineGap, Project, Task, User
 from annotator.stages.annotation import Refused, close_gaps, note_gap, report, skip
 from annotator.stages.assignment.counters import differences, recount
@@ -77,9 +78,42 @@ def test_a_reviewer_says_that_they_answer_it(project: Project, cast: Cast, rita:
     client.force_login(rita)
     page = client.get(f"/projects/talk/review/{task.public_id}/").content.decode()
     assert "Helpfulness (1)" in page
-    client.post(f"/projects/talk/review/{task.public_id}/answered/")
+    newest = GuidelineGap.objects.get()
+    client.post(f"/projects/talk/review/{task.public_id}/answered/", {"seen": newest.pk - 1})
+    assert reason(task) == Task.Review.SILENT, "it was noted after the page was shown"
+    client.post(f"/projects/talk/review/{task.public_id}/answered/", {"seen": newest.pk})
     assert reason(task) == ""
-    assert close_gaps(task.pk, now=NOW) == 0
+    assert close_gaps(task.pk, by=rita, seen=newest.pk, now=NOW) == 0
+
+
+def test_what_was_answered_can_be_asked_again(project: Project, cast: Cast, rita: User) -> None:
+    task = make_task(project)
+    held = claimed(project, cast.alice)
+    gap = note_gap(held.pk, attribute="helpfulness", now=NOW)
+    close_gaps(task.pk, by=rita, seen=gap.pk, now=NOW)
+    note_gap(held.pk, attribute="helpfulness", now=NOW)
+    assert reason(task) == Task.Review.SILENT
+
+
+def test_who_holds_the_task_cannot_answer(project: Project, cast: Cast, rita: User) -> None:
+    task = make_task(project)
+    gap = note_gap(claimed(project, rita).pk, now=NOW)
+    with pytest.raises(Refusal):
+        close_gaps(task.pk, by=rita, seen=gap.pk, now=NOW)
+    assert reason(task) == Task.Review.SILENT
+
+
+def test_settling_it_again_with_the_same_scores_answers_it(project: Project, cast: Cast, rita: User) -> None:
+    Project.objects.update(base_annotators=1, max_annotators=1)
+    project.refresh_from_db()
+    task = make_task(project)
+    rated = rate(project, cast.alice).annotation
+    decision = {"scores": {response.pk: dict.fromkeys(ATTRIBUTES, 2) for response in task.responses.all()}}
+    for _ in range(2):
+        adjudicate(task.pk, **decision, reason="slip", by=rita, now=NOW)
+        assert reason(task) == ""
+        note_gap(rated.assignment_id, now=NOW)
+        assert reason(task) == Task.Review.SILENT
 
 
 def test_settling_the_task_answers_it(project: Project, cast: Cast, rita: User) -> None:

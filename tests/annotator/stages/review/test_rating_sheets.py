@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from annotator.models import NEITHER_VALID
 from annotator.stages.review.rating_sheets import said_by
 
 LEVELS = {score: str(score + 1) for score in range(5)}
@@ -24,6 +25,11 @@ def test_each_answer_is_listed_with_who_gave_it() -> None:
 @pytest.mark.parametrize(("scores", "brief"), [((1, 3, 2, 2, 2, 2, 2), "2–4"), ((2,) * 9, "3")])
 def test_of_many_answers_the_lowest_and_the_highest_are_said(scores: tuple[int, ...], brief: str) -> None:
     assert said_by(given(*scores), LEVELS, differ=False).brief == brief
+
+
+def test_neither_is_no_end_of_the_scale() -> None:
+    texts = {-3: "A3", 1: "B1", NEITHER_VALID: "×"}
+    assert said_by(given(NEITHER_VALID, -3, -3, -3, -3, 1, 1), texts, differ=True).brief == "A3–B1 ×"
 
 
 def test_who_does_not_count_or_has_not_answered_is_left_out() -> None:

@@ -1,0 +1,77 @@
+"""The words of a response on which a score is based, as the rating form keeps them: one JSON list a response."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.forms import ValidationError
+from django.utils.translation import gettext as _
+
+from annotator.infrastructure.limits import LONGEST_QUOTE, MOST_EVIDENCE
+from annotator.models import Attribute, Rating
+from annotator.stages.pii.texts import occurrences
+
+Evidence = tuple[tuple[str, int, int, str], ...]
+"""(attribute, start, end, note): characters of the response from `start` up to, not including, `end`."""
+
+
+def evidence_name(response: int) -> str:
+    """Returns the name of the field of the response with this public number."""
+    return f"evidence-{response}"
+
+
+def read_evidence(value: str, text: str, attributes: Sequence[str]) -> Evidence:
+    """Reads the field's value about a response's text and the keys of attributes.
+
+    Each item has an `attribute`, a `note`, and `at`, its characters; else a `quote` as it was shown on the page, which
+    may differ from the source in blanks and markdown, and how many times it stands before (`nth`).
+
+    Raises:
+        ValidationError: the value is no such list, or a quote is not in the text.
+    """
+    if not value:
+        return ()
+    try:
+        return tuple(_read(item, text, attributes) for item in json.loads(value))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise ValidationError(_("The selected words cannot be read. Remove them and select them anew.")) from None
+
+
+def _read(item: dict[str, Any], text: str, attributes: Sequence[str]) -> tuple[str, int, int, str]:
+    if item["attribute"] not in attributes:
+        raise KeyError(item["attribute"])
+    return item["attribute"], *_place(item, text), str(item.get("note", "")).strip()
+
+
+def _place(item: dict[str, Any], text: str) -> tuple[int, int]:
+    if item.get("at"):
+        start, end = map(int, item["at"])
+        if 0 <= start < end <= len(text):
+            return start, end
+    quote = str(item["quote"])[:LONGEST_QUOTE]
+    places = list(occurrences(quote, text)) if quote.strip() else []
+    if not places:
+        shown = quote if len(quote) <= 60 else f"{quote[:60]}…"
+        raise ValidationError(_("“%(quote)s” is not in the text as it stands. Select fewer words.") % {"quote": shown})
+    return places[min(max(int(item.get("nth", 0)), 0), len(places) - 1)]
+
+
+def filled_evidence(rating: Rating) -> str:
+    """Returns the field's value from what is stored."""
+    text = rating.response.text if rating.evidence else ""
+    items = [
+        {"attribute": attribute, "at": [start, end], "quote": text[start:end], "note": note}
+        for attribute, start, end, note in rating.evidence[:MOST_EVIDENCE]
+    ]
+    return json.dumps(items) if items else ""
+
+
+def letters(attributes: Iterable[Attribute]) -> Sequence[tuple[Attribute, str]]:
+    """Returns each attribute with the key by which selected words become its evidence: a letter of its name."""
+    taken: set[str] = set()
+    found = []
+    for attribute in attributes:
+        names = [letter for letter in attribute.shown_name.lower() if letter.isalpha() and letter not in taken]
+        taken |= set(names[:1])
+        found.append((attribute, names[0] if names else ""))
+    return found

@@ -1,0 +1,139 @@
+"""Scores carry the words of the response for which they were given: checked, stored, moved, sent and exported."""
+
+import json
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+from django.test import Client
+from rest_framework.test import APIClient
+
+from annotator.models import Project, Rating, Response, Task
+from annotator.outputs.exporting.export_rows import export
+from annotator.stages.annotation import IncompleteRating, ResponseRating, Submission, submit
+from annotator.stages.pii.redaction import Choice, redact
+from tests.builders import ATTRIBUTES, NOW, claimed, make_task
+from tests.conftest import Cast
+
+pytestmark = pytest.mark.django_db
+TEXT = "Call Ola Nord at once. It always rains."
+FIRST = ("helpfulness", TEXT.index("at once"), TEXT.index("at once") + 7, "Too late.")
+
+
+@pytest.fixture
+def task(project: Project) -> Task:
+    made = make_task(project, responses=1)
+    made.responses.update(text=TEXT)
+    return made
+
+
+def rated(task: Task, *evidence: tuple[str, int, int, str]) -> Submission:
+    scores = dict.fromkeys(ATTRIBUTES, 3)
+    return Submission({one.pk: ResponseRating(scores, evidence=evidence) for one in task.responses.all()})
+
+
+def test_it_is_stored_and_another_evidence_is_a_revision(project: Project, cast: Cast, task: Task) -> None:
+    held = claimed(project, cast.alice)
+    first, same, other = (submit(held.pk, rated(task, *given), now=NOW) for given in ([FIRST], [FIRST], []))
+    assert first.annotation.pk == same.annotation.pk != other.annotation.pk
+    assert Rating.objects.get(annotation=first.annotation).evidence == [list(FIRST)]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "says"),
+    [
+        (("taste", 0, 4, ""), "not an attribute"),
+        (("helpfulness", 4, 4, ""), "characters 4 to 4"),
+        (("helpfulness", -1, 4, ""), "characters -1 to 4"),
+        (("helpfulness", 0, len(TEXT) + 1, ""), f"of a text that has {len(TEXT)}"),
+        (("helpfulness", 0, 4, "x" * 5_001), "more than 5000 characters"),
+        (("helpfulness", 0, 4, "a\0b"), "cannot be stored"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    project: Project, cast: Cast, task: Task, evidence: tuple[str, int, int, str], says: str
+) -> None:
+    with pytest.raises(IncompleteRating, match=says):
+        submit(claimed(project, cast.alice).pk, rated(task, evidence), now=NOW)
+
+
+def test_too_many_are_refused(project: Project, cast: Cast, task: Task) -> None:
+    with pytest.raises(IncompleteRating, match="at most 50"):
+        submit(claimed(project, cast.alice).pk, rated(task, *[FIRST] * 51), now=NOW)
+
+
+@transaction.atomic
+def write_past_all_checks(evidence: list[Any]) -> None:
+    Rating.objects.update(evidence=evidence)
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+
+
+def test_the_database_holds_none_outside_the_text(project: Project, cast: Cast, task: Task) -> None:
+    submit(claimed(project, cast.alice).pk, rated(task, FIRST), now=NOW)
+    for start, end in ((-1, 3), (3, 3), (0, len(TEXT) + 1)):
+        with pytest.raises(DatabaseError, match="outside the text"):
+            write_past_all_checks([["helpfulness", start, end, ""]])
+
+
+def test_rest_takes_and_gives_it(project: Project, cast: Cast, task: Task) -> None:
+    alice = APIClient()
+    alice.force_authenticate(cast.alice)
+    address = f"/api/v1/assignments/{claimed(project, cast.alice).pk}/annotation/"
+    [response] = task.responses.all()
+    one = dict(zip(("attribute", "start", "end", "note"), FIRST, strict=True))
+    body: dict[str, Any] = {"ratings": [{"response": response.public_id, "scores": dict.fromkeys(ATTRIBUTES, 3)}]}
+    for wrong in ("x", [{"attribute": "helpfulness"}], [one | {"start": "3"}], [one | {"more": 1}], [one] * 51):
+        body["ratings"][0]["evidence"] = wrong
+        assert alice.put(address, body, format="json").status_code == 400
+    body["ratings"][0]["evidence"] = [one]
+    assert alice.put(address, body, format="json").status_code == 201
+    carol = APIClient()
+    carol.force_authenticate(cast.carol)
+    [rater] = carol.get(f"/api/v1/review/{task.public_id}/").json()["raters"]
+    assert rater["ratings"][0]["evidence"] == [one]
+
+
+def test_the_page_finds_the_words_in_the_source(project: Project, cast: Cast, task: Task, client: Client) -> None:
+    Response.objects.update(text="Rain.\n\nIt **always**\nrains. It always rains.")
+    client.force_login(cast.alice)
+    held = claimed(project, cast.alice)
+    [response] = task.responses.all()
+    form = {f"{key}-{response.public_id}": "3" for key in ATTRIBUTES}
+    name = f"evidence-{response.public_id}"
+
+    def sent(value: str) -> int:
+        return client.post(f"/assignments/{held.pk}/submit/", form | {name: value}).status_code
+
+    for wrong in (
+        *("{", "[1]", "5", '[{"quote": "rains"}]', '[{"attribute": "helpfulness"}]'),
+        *('[{"attribute": "helpfulness", "quote": "snow"}]', '[{"attribute": "taste", "quote": "rains"}]'),
+    ):
+        assert sent(wrong) == 422, wrong
+    quotes = [{"attribute": "helpfulness", "quote": "always rains", "nth": nth} for nth in (0, 1)]
+    assert sent(json.dumps(quotes)) in {200, 302}
+    found = [response.text[start:end] for _key, start, end, _note in Rating.objects.get().evidence]
+    assert found == ["always**\nrains", "always rains"]
+
+
+def test_a_redaction_moves_it_and_erases_its_note(project: Project, cast: Cast, task: Task) -> None:
+    held = claimed(project, cast.alice)
+    inside = ("verbosity", TEXT.index("Ola"), TEXT.index("Ola") + 8, "")
+    submit(held.pk, rated(task, (*FIRST[:3], "As Ola Nord says."), inside), now=NOW)
+    task.state = Task.State.QUARANTINED
+    task.save()
+    redact(task.pk, Choice(quotes=["Ola Nord"]), now=NOW)
+    [rating], text = Rating.objects.all(), Response.objects.get().text
+    assert "Ola" not in str(rating.evidence) + text
+    key, start, end, _note = rating.evidence[0]
+    assert (key, text[start:end]) == ("helpfulness", "at once")
+
+
+def test_the_export_names_it(project: Project, cast: Cast, task: Task) -> None:
+    submit(claimed(project, cast.alice).pk, rated(task, FIRST), now=NOW)
+    submit(claimed(project, cast.bob).pk, rated(task), now=NOW)
+    lines = b"".join(export(project, layout="annotations", format="jsonl")).splitlines()
+    one = dict(zip(("attribute", "start", "end", "note"), FIRST, strict=True))
+    assert [json.loads(line)["evidence"] for line in lines] == [[one], []]
+    for format in ("csv", "parquet", "json"):
+        assert b"".join(export(project, layout="annotations", format=format))

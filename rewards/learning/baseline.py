@@ -7,7 +7,7 @@ similarity of meaning, earlier ones may say more about quality, so the left-out 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -32,10 +32,11 @@ from rewards.learning.data import Features, Floats, Ints, items_of
 from rewards.learning.ensemble import Ensemble, fit_ensemble
 from rewards.learning.inference import stored_features
 from rewards.learning.model import EncoderReward, Loaded, RewardNetwork
+from rewards.learning.objectives import Predicted
 from rewards.learning.progress import Progress
 from rewards.learning.refusals import Refused
 from rewards.learning.ridge import Ridge, constant_direction, fit_ridge
-from rewards.learning.segment_baseline import SegmentBaseline, fit_segment_baseline
+from rewards.learning.segment_baseline import SegmentBaseline, fit_segment_baseline, segment_count, set_fitted_head
 from rewards.learning.sharding import layers_of
 from rewards.learning.splits import Part
 from rewards.learning.token_rows import TokenRows
@@ -51,9 +52,10 @@ class Baseline:
 
     Of several processes only the first has features; all have the ridge.
 
-    `reward` [attributes] holds the attributes' weights in the scalar reward; `blocks` are the columns of each block of
-    features; `layers` is the number of the backbone's layers that were read. `depths` holds the features of every depth
-    that was tried. `segments` is the ridge of the responses' segments, None where there is nothing to learn from them.
+    `parts` are fit and dev, as `Parts.train` has them. `reward` [attributes] holds the attributes' weights in the
+    scalar reward; `blocks` are the columns of each block of features; `layers` is the number of the backbone's layers
+    that were read. `depths` holds the features of every depth that was tried. `segments` is the ridge of the responses'
+    segments, None where there is nothing to learn from them.
     """
 
     features: Features
@@ -97,6 +99,12 @@ class Baseline:
         scores[pairs[:, 1]] -= predicted[: len(pairs)] / 2
         return scores
 
+    def left_out_dev(self) -> Predicted:
+        """Returns the ridges' predictions for the dev rows and their segments, each fitted without the row's prompt."""
+        fit = self.parts[0]
+        of_segments = None if self.segments is None else self.segments.left_out()[segment_count(fit) :]
+        return Predicted(self.left_out()[len(fit.rows.encoded) :], of_segments)
+
 
 def fit_baseline(
     loaded: Loaded,
@@ -117,15 +125,35 @@ def fit_baseline(
     for layers in depths(loaded.network, config.layers):
         read(loaded.network, layers)
         features = features_of(loaded, parts, config, folder=folder, progress=progress)
-        tried.append((layers, features, fitted(loaded, features, parts, config, reward)))
+        tried.append((layers, features, _fitted(loaded, features, parts, config, reward)))
     # Judged by errors on left-out prompts: the errors on the rows of the fit would always favour more layers.
     layers, features, ridge = min(tried, key=lambda trial: float(np.mean(np.square(trial[2].held_out_rmse))))
     read(loaded.network, layers)
     settle(loaded.network)
-    set_head(loaded, features, ridge)
+    _set_head(loaded, features, ridge)
     every = [trial[1] for trial in tried]
     segments = fit_segment_baseline(loaded, parts, config, folder=folder, progress=progress)
     return Baseline(features, parts, ridge, loaded.network.blocks, reward, config.seed, len(layers), every, segments)
+
+
+def refit_heads(
+    loaded: Loaded, baseline: Baseline, fit: Part, config: TrainConfig, *, away: Collection[str] = frozenset()
+) -> None:
+    """Fits the ridges of responses and segments on the rows of `fit` alone, and leaves them in the network's heads.
+
+    `fit` is the baseline's first part, from which the prompts in `away` are left out.
+    """
+    whole = baseline.parts[0]
+    features = baseline.features[: len(whole.rows.encoded)]
+    segments = baseline.segments.rows.first(segment_count(whole)) if baseline.segments else None
+    if away:
+        kept = [row for row, prompt in enumerate(whole.prompts()) if prompt not in away]
+        # Only the first process has features.
+        features = features[kept] if distributed.is_first() else features
+        segments = segments.without(away) if segments else None
+    _set_head(loaded, features, _fitted(loaded, features, [fit], config, baseline.reward))
+    if segments is not None:
+        set_fitted_head(loaded, segments, config)
 
 
 def features_of(
@@ -146,7 +174,7 @@ def features_of(
     return stored_features(loaded, rows, batch_tokens=config.batch_tokens, folder=folder, progress=progress)
 
 
-def fitted(loaded: Loaded, features: Features, parts: Sequence[Part], config: TrainConfig, reward: Reward) -> Ridge:
+def _fitted(loaded: Loaded, features: Features, parts: Sequence[Part], config: TrainConfig, reward: Reward) -> Ridge:
     """Returns the ridge that the first process fits on the parts' rows, the same in every process."""
 
     def fit() -> Ridge:
@@ -157,7 +185,7 @@ def fitted(loaded: Loaded, features: Features, parts: Sequence[Part], config: Tr
     return distributed.from_first(fit)
 
 
-def set_head(loaded: Loaded, features: Features, ridge: Ridge) -> None:
+def _set_head(loaded: Loaded, features: Features, ridge: Ridge) -> None:
     """Copies the ridge, which was fitted on these features [rows, features], into the network's head."""
     direction = distributed.from_first(lambda: constant_direction(features))
     weight, bias, constant = map(torch.from_numpy, (ridge.weight, ridge.bias, direction))

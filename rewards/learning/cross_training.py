@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewards.learning import distributed
-from rewards.learning.baseline import Baseline, Reward, fitted, read, set_head, settle
+from rewards.learning.baseline import Baseline, Reward, read, refit_heads, settle
 from rewards.learning.config import TrainConfig
 from rewards.learning.cross_fit import FOLDS, folds
 from rewards.learning.curve import FEWEST_PROMPTS, RMSE, WRONG, FoldErrors, curve_of
@@ -28,7 +28,6 @@ from rewards.learning.model import Loaded
 from rewards.learning.objectives import Objective
 from rewards.learning.pairs import in_order
 from rewards.learning.progress import Progress
-from rewards.learning.segment_baseline import segment_count, set_fitted_head
 from rewards.learning.sharding import layers_of
 from rewards.learning.splits import Parts, without_prompts
 
@@ -163,13 +162,8 @@ def _predicted(
     loaded = trainings.load()
     read(loaded.network, list(layers_of(loaded.network.network))[: baseline.layers])
     settle(loaded.network)
-    # The head starts from a ridge that has not seen these prompts either; only the first process has features.
-    of_fit = [row for row, prompt in enumerate(parts.fit.prompts()) if prompt not in away]
-    features = baseline.features[of_fit] if distributed.is_first() else baseline.features
-    set_head(loaded, features, fitted(loaded, features, [fit], trainings.config, trainings.reward))
-    if baseline.segments is not None:
-        of_others = baseline.segments.rows.first(segment_count(parts.fit)).without(away)
-        set_fitted_head(loaded, of_others, trainings.config)
+    # The heads start from ridges that have not seen these prompts either.
+    refit_heads(loaded, baseline, fit, trainings.config, away=away)
     checkpoint = trainings.folder / f"{name}-checkpoint"
     silent = Progress(trainings.folder / "progress.jsonl", silent=True)
     identity = f"{trainings.identity}:fold {name}"

@@ -6,7 +6,7 @@ prompt at a time with all of its segments.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -47,7 +47,7 @@ class SegmentRows:
         """Returns the first `count` segments."""
         return SegmentRows(self.features[:count], self.labels[:count], self.prompts[:count], self.owned[:count])
 
-    def without(self, prompts: set[str]) -> SegmentRows:
+    def without(self, prompts: Collection[str]) -> SegmentRows:
         """Returns the segments of other prompts."""
         kept = np.array([prompt not in prompts for prompt in self.prompts], dtype=bool)
         # Only the first process has features.

@@ -25,8 +25,7 @@ from rewards.learning.baseline import (
     ensemble,
     features_of,
     fit_baseline,
-    fitted,
-    set_head,
+    refit_heads,
 )
 from rewards.learning.chat_templates import RENDERING, template_hash
 from rewards.learning.config import (
@@ -57,7 +56,6 @@ from rewards.learning.precision import with_precision
 from rewards.learning.progress import Progress
 from rewards.learning.results import Evidence, Judged, TrainingContext, training_summary, write_results
 from rewards.learning.segment_answers import segment_labels
-from rewards.learning.segment_baseline import segment_count, set_fitted_head
 from rewards.learning.splits import Part, parts_of, without_texts
 
 
@@ -130,14 +128,10 @@ def _candidate(work: TrainingContext, loaded: Loaded, baseline: Baseline, scores
     chance, else the ridge itself.
     """
     fit, dev, config = work.parts.fit, work.parts.dev, work.config
-    count = len(fit.rows.encoded)
     if dev.tasks:
         # The ridge of all train rows knows the dev labels, by which the step is chosen: a head from it would look
         # better at step 0 than any step after it.
-        features = baseline.features[:count]
-        set_head(loaded, features, fitted(loaded, features, [fit], config, work.reward))
-        if baseline.segments is not None:
-            set_fitted_head(loaded, baseline.segments.rows.first(segment_count(fit)), config)
+        refit_heads(loaded, baseline, fit, config)
     identity = f"{config_hash(config)}:{work.manifest.snapshot}:{RENDERING}"
     run = TuningRun(
         config, loaded, fit.rows, dev.rows, work.reward, work.progress, work.directory / "checkpoint", identity
@@ -145,8 +139,7 @@ def _candidate(work: TrainingContext, loaded: Loaded, baseline: Baseline, scores
     place = fine_tune(run)
     training = training_summary(fit.rows, loaded, place, config, work.started)
     # Compared with the ridge that would be kept: for each dev prompt it is fitted on all others, dev included.
-    of_segments = baseline.segments.left_out()[segment_count(fit) :] if baseline.segments else None
-    ridge_losses = _losses_by_prompt(work, Predicted(baseline.left_out()[count:], of_segments))
+    ridge_losses = _losses_by_prompt(work, baseline.left_out_dev())
     fine_tuned = _scores(work, loaded, work.parts.validation) if any(place.kept) else None
     losses = None if fine_tuned is None else _losses_by_prompt(work, _scores(work, loaded, dev))
     better = losses is not None and beyond_chance(ridge_losses - losses)

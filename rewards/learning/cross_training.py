@@ -1,12 +1,13 @@
-"""Fine-tunes once more for each fold of the train prompts, so that a fine-tuned network is judged on these as well.
+"""Predicts the train prompts by models that have not seen them, so that the candidate is judged on these as well.
 
-A ridge predicts the prompts that it has not seen for nothing; a network costs a training for each fold. With smaller
-subsets of each fold's prompts the same trainings make a learning curve.
+A ridge does so in seconds; a network is fine-tuned once more for each fold of the prompts. With smaller subsets of each
+fold's prompts the same trainings make a learning curve.
 """
 
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from itertools import chain, compress
@@ -17,24 +18,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewards.learning import distributed
-from rewards.learning.baseline import Baseline, Reward, read, refit_heads, settle
+from rewards.learning.baseline import Baseline, Reward, cross_fitted_scores, read, refit_heads, settle
 from rewards.learning.config import TrainConfig
 from rewards.learning.cross_fit import FOLDS, folds
 from rewards.learning.curve import FEWEST_PROMPTS, RMSE, WRONG, FoldErrors, curve_of
 from rewards.learning.data import Floats
-from rewards.learning.finetune import TuningRun, fine_tune
+from rewards.learning.finetune import Diverged, OutOfMemory, TuningRun, fine_tune
 from rewards.learning.inference import predict
 from rewards.learning.model import Loaded
+from rewards.learning.model_files import RIDGE
 from rewards.learning.objectives import Objective
 from rewards.learning.pairs import in_order
 from rewards.learning.progress import Progress
+from rewards.learning.results import CrossFitted, Evidence, Judged, TrainingContext
 from rewards.learning.sharding import layers_of
 from rewards.learning.splits import Parts, without_prompts
 
 SHARES = (0.25, 0.5, 1.0)
 """The parts of a fold's prompts that the learning curve is drawn through."""
-CrossFitted = tuple[Floats, Floats]
-"""Predictions and means, both [rows, attributes]: see `cross_trained`."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,33 @@ class Trainings:
     folder: Path
     identity: str
     progress: Progress
+
+
+def evidence_of(work: TrainingContext, baseline: Baseline, candidate: Judged, load: Callable[[], Loaded]) -> Evidence:
+    """Returns what models of the candidate's kind predict of train rows whose prompts they have not seen.
+
+    Nothing where there are too few prompts, or where a fine-tuned network would take longer than the budget.
+    """
+    trainings = Trainings(work.config, work.reward, load, work.directory / "folds", work.identity, work.progress)
+    times = {"seconds": candidate.place.seconds, "elapsed": time.monotonic() - work.started}
+    # Every process asks its own clock, and all must do the same.
+    crosses, draws = distributed.agreed((fits_budget(work.config, **times), curve_fits(work.config, **times)))
+    is_ridge = candidate.manifest.kind == RIDGE
+    if is_ridge or crosses or draws:
+        work.progress.tell("folds")
+    crossed = cross_fitted_scores(baseline, work.config.alphas) if is_ridge and distributed.is_first() else None
+    try:
+        curve = fine_tuned_curve(trainings, work.parts, baseline) if draws else None
+        if not is_ridge and (crosses or draws):
+            crossed = cross_trained(trainings, work.parts, baseline)
+    except (Diverged, OutOfMemory) as failed:
+        # The model is there, and the held-out prompts judge it alone. But of several processes only one runs out of
+        # memory, and the others wait for it.
+        if isinstance(failed, OutOfMemory) and distributed.size() > 1:
+            raise
+        work.progress.tell("folds_given_up", reason=str(failed))
+        return Evidence(crossed)
+    return Evidence(crossed, curve)
 
 
 def fits_budget(config: TrainConfig, *, seconds: float, elapsed: float) -> bool:

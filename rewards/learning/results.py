@@ -15,8 +15,7 @@ from rewards.learning import distributed
 from rewards.learning.atomic_directories import write_json
 from rewards.learning.baseline import Baseline, Reward, expected, learning_curve
 from rewards.learning.config import TrainConfig, config_hash
-from rewards.learning.cross_training import CrossFitted
-from rewards.learning.data import scales_of
+from rewards.learning.data import Floats, scales_of
 from rewards.learning.evaluate import measure, prediction_rows
 from rewards.learning.finetune import TuningRows
 from rewards.learning.inference import versions
@@ -32,6 +31,12 @@ from rewards.learning.score import write_rows
 from rewards.learning.segment_measures import mean_of_segments, measure_segments
 from rewards.learning.splits import Parts
 
+CrossFitted = tuple[Floats, Floats]
+"""Predictions for train rows by models that have not seen their prompts, and the means of the labels that these saw.
+
+Both are [rows, attributes].
+"""
+
 
 @dataclass(frozen=True)
 class TrainingContext:
@@ -44,6 +49,11 @@ class TrainingContext:
     reward: Reward
     progress: Progress
     started: float
+
+    @property
+    def identity(self) -> str:
+        """The configuration, the snapshot and the rendering: a checkpoint of others is not resumed."""
+        return f"{config_hash(self.config)}:{self.manifest.snapshot}:{self.manifest.rendering}"
 
 
 @dataclass(frozen=True)

@@ -18,15 +18,7 @@ import torch
 
 from rewards.learning import distributed
 from rewards.learning.backbones import find_backbone
-from rewards.learning.baseline import (
-    ENSEMBLE_ROWS,
-    Baseline,
-    cross_fitted_scores,
-    ensemble,
-    features_of,
-    fit_baseline,
-    refit_heads,
-)
+from rewards.learning.baseline import ENSEMBLE_ROWS, Baseline, ensemble, features_of, fit_baseline, refit_heads
 from rewards.learning.chat_templates import RENDERING, template_hash
 from rewards.learning.config import (
     TrainConfig,
@@ -36,16 +28,10 @@ from rewards.learning.config import (
     reward_weights,
     without_places,
 )
-from rewards.learning.cross_training import (
-    Trainings,
-    cross_trained,
-    curve_fits,
-    fine_tuned_curve,
-    fits_budget,
-)
+from rewards.learning.cross_training import evidence_of
 from rewards.learning.data import Floats, Snapshot, read_snapshot, targets_of
 from rewards.learning.ensemble import add_ensemble
-from rewards.learning.finetune import Diverged, OutOfMemory, TuningRun, fine_tune
+from rewards.learning.finetune import TuningRun, fine_tune
 from rewards.learning.inference import predict_all, start
 from rewards.learning.metrics import beyond_chance
 from rewards.learning.model import Loaded
@@ -54,7 +40,7 @@ from rewards.learning.model_loading import load_backbone
 from rewards.learning.objectives import Objective, Predicted, whole_loss
 from rewards.learning.precision import with_precision
 from rewards.learning.progress import Progress
-from rewards.learning.results import Evidence, Judged, TrainingContext, training_summary, write_results
+from rewards.learning.results import Judged, TrainingContext, training_summary, write_results
 from rewards.learning.segment_answers import segment_labels
 from rewards.learning.splits import Part, parts_of, without_texts
 
@@ -85,7 +71,7 @@ def train(directory: Path) -> None:
     load = partial(_prepare, config, snapshot, device)
     work, baseline, scores, candidate = _trained(directory, config, snapshot, load, progress, started)
     # The network is gone by now: those of the folds need its room.
-    evidence = _evidence(work, baseline, candidate, load)
+    evidence = evidence_of(work, baseline, candidate, load)
     if distributed.is_first():
         write_results(work, baseline, candidate, evidence, scores)
     distributed.leave()
@@ -132,10 +118,8 @@ def _candidate(work: TrainingContext, loaded: Loaded, baseline: Baseline, scores
         # The ridge of all train rows knows the dev labels, by which the step is chosen: a head from it would look
         # better at step 0 than any step after it.
         refit_heads(loaded, baseline, fit, config)
-    identity = f"{config_hash(config)}:{work.manifest.snapshot}:{RENDERING}"
-    run = TuningRun(
-        config, loaded, fit.rows, dev.rows, work.reward, work.progress, work.directory / "checkpoint", identity
-    )
+    checkpoint = work.directory / "checkpoint"
+    run = TuningRun(config, loaded, fit.rows, dev.rows, work.reward, work.progress, checkpoint, work.identity)
     place = fine_tune(run)
     training = training_summary(fit.rows, loaded, place, config, work.started)
     # Compared with the ridge that would be kept: for each dev prompt it is fitted on all others, dev included.
@@ -155,34 +139,6 @@ def _candidate(work: TrainingContext, loaded: Loaded, baseline: Baseline, scores
     if distributed.is_first():
         add_ensemble(work.directory / "model", ensemble(baseline, features))
     return Judged(manifest, place, scores if fine_tuned is None or not better else fine_tuned, fine_tuned, training)
-
-
-def _evidence(work: TrainingContext, baseline: Baseline, candidate: Judged, load: Callable[[], Loaded]) -> Evidence:
-    """Returns what models of the candidate's kind predict of train rows whose prompts they have not seen.
-
-    Nothing where there are too few prompts, or where a fine-tuned network would take longer than the budget.
-    """
-    identity = f"{config_hash(work.config)}:{work.manifest.snapshot}:{RENDERING}"
-    trainings = Trainings(work.config, work.reward, load, work.directory / "folds", identity, work.progress)
-    times = {"seconds": candidate.place.seconds, "elapsed": time.monotonic() - work.started}
-    # Every process asks its own clock, and all must do the same.
-    crosses, draws = distributed.agreed((fits_budget(work.config, **times), curve_fits(work.config, **times)))
-    is_ridge = candidate.manifest.kind == RIDGE
-    if is_ridge or crosses or draws:
-        work.progress.tell("folds")
-    crossed = cross_fitted_scores(baseline, work.config.alphas) if is_ridge and distributed.is_first() else None
-    try:
-        curve = fine_tuned_curve(trainings, work.parts, baseline) if draws else None
-        if not is_ridge and (crosses or draws):
-            crossed = cross_trained(trainings, work.parts, baseline)
-    except (Diverged, OutOfMemory) as failed:
-        # The model is there, and the held-out prompts judge it alone. But of several processes only one runs out of
-        # memory, and the others wait for it.
-        if isinstance(failed, OutOfMemory) and distributed.size() > 1:
-            raise
-        work.progress.tell("folds_given_up", reason=str(failed))
-        return Evidence(crossed)
-    return Evidence(crossed, curve)
 
 
 def _prepare(config: TrainConfig, snapshot: Snapshot, device: torch.device) -> Loaded:

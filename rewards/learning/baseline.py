@@ -27,6 +27,7 @@ from rewards.learning.cross_fit import (
     folds,
     is_informative,
     only_compared,
+    scores_of_differences,
 )
 from rewards.learning.data import Features, Floats, Ints, items_of
 from rewards.learning.ensemble import Ensemble, fit_ensemble
@@ -87,17 +88,12 @@ class Baseline:
     def left_out(self) -> Floats:
         """[rows, attributes]: the ridge's prediction for each row when it is fitted without the row's prompt.
 
-        Where responses were only compared, only their differences are known: the better row gets half of the
-        predicted difference, the worse row minus half of it.
+        Where responses were only compared, the scores are those of `scores_of_differences`.
         """
         predicted, pairs = self.ridge.left_out, self.pairs()
         if not only_compared(self.labels(), pairs):
             return predicted
-        # The ridge was fitted on the differences and then on their negatives (`examples`): the first half is enough.
-        scores = np.zeros((len(self.labels()), predicted.shape[1]))
-        scores[pairs[:, 0]] += predicted[: len(pairs)] / 2
-        scores[pairs[:, 1]] -= predicted[: len(pairs)] / 2
-        return scores
+        return scores_of_differences(predicted, pairs, rows=len(self.labels()))
 
     def left_out_dev(self) -> Predicted:
         """Returns the ridges' predictions for the dev rows and their segments, each fitted without the row's prompt."""

@@ -58,6 +58,18 @@ def examples_of(
     )
 
 
+def scores_of_differences(predicted: Floats, pairs: Ints, *, rows: int) -> Floats:
+    """[rows, attributes]: scores from the predictions [2 m, attributes] for what `examples_of` makes of pairs [m, 2].
+
+    Only differences are known: the better row gets half of the predicted difference, the worse row minus half of it.
+    """
+    # The differences stand before their negatives: the first half is enough.
+    scores = np.zeros((rows, predicted.shape[1]))
+    scores[pairs[:, 0]] += predicted[: len(pairs)] / 2
+    scores[pairs[:, 1]] -= predicted[: len(pairs)] / 2
+    return scores
+
+
 def only_compared(labels: Floats, pairs: Ints) -> bool:
     """Returns whether responses were compared and none was rated: labels [n, attributes], pairs [m, 2]."""
     return len(pairs) > 0 and not np.isfinite(labels).any()

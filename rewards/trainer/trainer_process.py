@@ -45,7 +45,8 @@ class TookTooLong(Refusal):
 def supervise(run: TrainingRun, verb: str, folder: Path) -> None:
     """Runs `python -m rewards.learning VERB`, or a program, in a process group of its own, with a heartbeat on the row.
 
-    With TRAIN_LAUNCHER, the operator's command runs it, perhaps on other machines that see the same folder.
+    VERB is the stage function of that name, such as `rewards.learning.train.train`. With TRAIN_LAUNCHER, the operator's
+    command runs it, perhaps on other machines that see the same folder.
 
     Raises:
         TrainerFailed, TookTooLong: the run has failed.

@@ -158,10 +158,8 @@ class Snapshot:
     """A snapshot's tasks; `levels` holds the number of levels of each attribute or aspect that has not five.
 
     `attributes` and `aspects` are those by which a train response or segment is scored, `unscored` the others of the
-    manifest, such as one that a new version of the rubric has and nobody has rated by. If no response is scored, all
-    attributes are there. With `by_segments` nobody rated whole responses: the attributes are the aspects, and a
-    response's scores the means over its segments. So it is where the rubric has no attribute of whole responses, and
-    where these were not even compared.
+    manifest, such as one that a new version of the rubric has and nobody has rated by. With `by_segments` the
+    attributes are the aspects; `read_snapshot` says when.
     """
 
     content_hash: str
@@ -176,6 +174,10 @@ class Snapshot:
 
 def read_snapshot(directory: Path) -> Snapshot:
     """Returns the snapshot in `directory`, after its files were compared with the manifest's sha256.
+
+    Attributes and aspects that nobody rated in the train part are left out; without a rated response, all attributes
+    stay. Where people rated segments, and neither rated nor compared whole responses, or where the rubric has no
+    attribute of these, the aspects become the attributes, and the means over a response's segments its scores.
 
     Raises:
         MissingFile, BadManifest, CorruptFile: the directory is not what a snapshot writes.
@@ -295,10 +297,7 @@ def prompts_of(tasks: Sequence[Task]) -> list[str]:
 
 
 def rated_attributes(tasks: Iterable[Task], attributes: Sequence[str]) -> tuple[str, ...]:
-    """Returns those of the attributes by which any response is rated; all of them where none is.
-
-    One that a new version of the rubric has, nobody may have rated by so far.
-    """
+    """Returns those of the attributes by which any response is rated; all of them where none is."""
     rated = {name for task in tasks for response in task.responses for name in response.scores} & set(attributes)
     return tuple(name for name in attributes if name in (rated or attributes))
 

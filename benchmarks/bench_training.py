@@ -27,12 +27,12 @@ from transformers.utils import logging
 from benchmarks.measuring import HH_PAIRS, options, tell
 from benchmarks.training import Contest, Outcome, Pair, Quiet, contests, drawn, read_hh, tokens_of
 from rewards.learning.adapters import prepare
+from rewards.learning.answers import Answers, TuningRows, as_pairs
 from rewards.learning.backbones import Source
 from rewards.learning.config import TrainConfig
-from rewards.learning.finetune import TuningRows, TuningRun, make_optimizer, take_step
+from rewards.learning.finetune import TuningRun, make_optimizer, take_step
 from rewards.learning.model import Loaded
 from rewards.learning.model_loading import load_backbone
-from rewards.learning.objectives import Answers, as_pairs
 from rewards.learning.resume_point import Place, State
 
 BATCH = 8  # pairs; TRL's per_device_train_batch_size by default

@@ -17,19 +17,18 @@ import django
 import numpy as np
 
 from benchmarks.measuring import DATA
+from rewards.learning.answers import TuningRows, answers_of
 from rewards.learning.baseline import Baseline, cross_fitted_scores, examples
 from rewards.learning.config import AUTO, RIDGE_ALPHAS, TrainConfig
 from rewards.learning.curve import CurveRows, learning_curve
 from rewards.learning.data import Floats, Response, Task, Turn, items_of
 from rewards.learning.metrics import CONSTANT
-from rewards.learning.objectives import answers_of
 from rewards.learning.ridge import Ridge, fit_ridge
 from rewards.learning.splits import Part
 
 # The rules of promotion stand beside Django's models.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "annotator.settings")
 django.setup()
-from rewards.learning import finetune  # noqa: E402
 from rewards.promotion import promotion  # noqa: E402
 
 RETRAININGS = 20
@@ -182,7 +181,7 @@ def read_features(name: str, tasks: list[Task], folder: Path | None) -> tuple[li
 def baseline_of(data: DataSet) -> Baseline:
     """The ridge of a training run, at the depth with the lower left-out error."""
     answers = answers_of(data.tasks, data.attributes, reward=data.weights, rounded=False, by_agreement=False)
-    parts, reward = [Part(data.tasks, finetune.TuningRows([], answers, []))], tuple(data.weights.values())
+    parts, reward = [Part(data.tasks, TuningRows([], answers, []))], tuple(data.weights.values())
     tried: list[tuple[Floats, Ridge, int]] = []
     for features in data.features:
         rows = examples(features, parts, reward)

@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from rewards.learning import curve, distributed
+from rewards.learning.answers import Predicted
 from rewards.learning.config import TrainConfig
 from rewards.learning.cross_fit import (
     Examples,
@@ -33,7 +34,6 @@ from rewards.learning.data import Features, Floats, Ints, items_of
 from rewards.learning.ensemble import Ensemble, fit_ensemble
 from rewards.learning.inference import stored_features
 from rewards.learning.model import EncoderReward, Loaded, RewardNetwork
-from rewards.learning.objectives import Predicted
 from rewards.learning.progress import Progress
 from rewards.learning.refusals import Refused
 from rewards.learning.ridge import Ridge, constant_direction, fit_ridge

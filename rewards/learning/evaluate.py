@@ -15,6 +15,7 @@ import numpy as np
 
 from rewards.learning import distributed
 from rewards.learning.alike import alike_of, with_alike
+from rewards.learning.answers import segment_labels
 from rewards.learning.atomic_directories import write_json
 from rewards.learning.benchmarks import SNAPSHOT, cases_of, recognise
 from rewards.learning.benchmarks.benchmark_rows import HUB, data_hash, rows_of
@@ -55,7 +56,6 @@ from rewards.learning.pairs import Pair, accuracy, differences_of, pairs_of, pai
 from rewards.learning.precision import name_of, with_precision
 from rewards.learning.progress import Count, Progress
 from rewards.learning.score import scored, write_rows
-from rewards.learning.segment_answers import segment_labels
 from rewards.learning.segment_measures import measure_segments, segment_fields
 from rewards.learning.splits import encoded_tasks
 

@@ -17,16 +17,16 @@ from torch import Tensor
 
 from rewards.learning import distributed, sharding
 from rewards.learning.adapters import finish, prepare
+from rewards.learning.answers import TuningRows
 from rewards.learning.batches import Sizes
 from rewards.learning.config import TrainConfig
-from rewards.learning.encoding import Encoded
 from rewards.learning.inference import predict_all
 from rewards.learning.model import Loaded
-from rewards.learning.objectives import Answers, Objective, segment_loss, whole_loss
+from rewards.learning.objectives import Objective, segment_loss, whole_loss
 from rewards.learning.precision import trains_in_half
 from rewards.learning.progress import Progress
 from rewards.learning.refusals import Refused
-from rewards.learning.resume_point import Place, StaleState, State, restore_state, save_state, trained_parameters
+from rewards.learning.resume_point import Place, State, resume, save_state, trained_parameters
 
 
 class Diverged(Refused):
@@ -35,20 +35,6 @@ class Diverged(Refused):
 
 class OutOfMemory(Refused):
     """Not even the smallest part of a step fits into the device's memory, or several processes ran out of it."""
-
-
-@dataclass(frozen=True)
-class TuningRows:
-    """Encoded responses [rows], what the network should say about them, and the units: lists of rows kept together."""
-
-    encoded: Sequence[Encoded]
-    answers: Answers
-    units: Sequence[Sequence[int]]
-
-    @property
-    def lengths(self) -> list[int]:
-        """[rows]: the tokens of every response with its prompt."""
-        return [len(e.ids) for e in self.encoded]
 
 
 @dataclass(frozen=True)
@@ -162,18 +148,6 @@ def take_step(run: TuningRun, state: State, sizes: Sizes, units: Sequence[int], 
         padding_share=round(sizes.padding_share(sizes.batches(units, place.micro_tokens)), 4),
         **model_flops_utilization(run.loaded, sizes.tokens(units), seconds),
     )
-
-
-def resume(checkpoint: Path, state: State, *, identity: str, progress: Progress) -> bool:
-    """Returns whether there is a checkpoint of the same identity; the state is then what it holds."""
-    if not checkpoint.exists():
-        return False
-    try:
-        restore_state(checkpoint, state, identity=identity)
-    except StaleState as error:
-        progress.tell("checkpoint_refused", reason=str(error))
-        return False
-    return True
 
 
 def descend(state: State, loss: Tensor, *, max_norm: float, remedy: str) -> Tensor:

@@ -20,13 +20,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from rewards.learning import distributed, sharding
+from rewards.learning.answers import Predicted, owns_tokens
 from rewards.learning.data import Features, Floats
 from rewards.learning.encoding import Encoded
 from rewards.learning.model import Input, Loaded
-from rewards.learning.objectives import Predicted
 from rewards.learning.progress import Count, Progress
 from rewards.learning.refusals import Refused
-from rewards.learning.segment_answers import owns_tokens
 from rewards.learning.token_rows import TokenRows, distinct
 
 Value = TypeVar("Value")

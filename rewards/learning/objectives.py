@@ -6,7 +6,6 @@ parts and over however many processes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,10 +13,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from rewards.learning.answers import Answers, Predicted, SegmentAnswers
 from rewards.learning.config import JOINT, REGRESSION
-from rewards.learning.data import Floats, Ints, Task, targets_of
-from rewards.learning.pairs import better
-from rewards.learning.segment_answers import SegmentAnswers
+from rewards.learning.data import Floats
 
 
 def squared_errors(predicted: Tensor, target: Tensor) -> Tensor:
@@ -50,48 +48,6 @@ PAIR_LOSSES = {
     "scaled": scaled_bradley_terry,
     JOINT: bradley_terry,
 }
-
-
-@dataclass(frozen=True)
-class Answers:
-    """The answers that the network should give: labels and their weights [rows, attributes], NaN and 0 where missing.
-
-    pairs [pairs, 2] holds the better row and the worse one, strengths [pairs] how much better it is. `segments` are the
-    answers about the segments of the rows, None where the network has no head for them.
-    """
-
-    labels: Floats
-    weights: Floats
-    pairs: Ints
-    strengths: Floats
-    segments: SegmentAnswers | None = None
-
-    def of_rows(self, rows: Sequence[int]) -> Answers:
-        """Returns the answers about some rows, which are numbered anew in the given order; a pair needs both rows."""
-        chosen = np.asarray(rows, dtype=np.int64)
-        place = np.full(len(self.labels), -1)
-        place[chosen] = np.arange(len(chosen))
-        pairs = place[self.pairs]
-        kept = (pairs >= 0).all(axis=1)
-        segments = self.segments and self.segments.of_rows(rows)
-        return Answers(self.labels[chosen], self.weights[chosen], pairs[kept], self.strengths[kept], segments)
-
-
-@dataclass(frozen=True)
-class Predicted:
-    """What a network says: scores of the responses [rows, attributes], and of their segments [segments, aspects].
-
-    The latter are NaN for a segment that owns no token, and None where the network has no head for segments.
-    """
-
-    responses: Floats
-    segments: Floats | None = None
-
-    def of_rows(self, rows: Sequence[int], answers: Answers) -> Predicted:
-        """Returns what is said of some rows; `answers` are those about all rows."""
-        if self.segments is None or answers.segments is None:
-            return Predicted(self.responses[rows])
-        return Predicted(self.responses[rows], self.segments[answers.segments.numbers(rows)])
 
 
 @dataclass(frozen=True)
@@ -151,44 +107,6 @@ def whole_loss(objective: Objective, predicted: Predicted, answers: Answers, *, 
     scores = torch.from_numpy(np.nan_to_num(predicted.segments))
     of_segments = segment_weight * float(segment_loss(scores, answers.segments, answers.segments.known()))
     return of_segments if np.isnan(of_responses) else of_responses + of_segments
-
-
-def answers_of(
-    tasks: Sequence[Task], attributes: Sequence[str], *, reward: Mapping[str, float], rounded: bool, by_agreement: bool
-) -> Answers:
-    """Returns the answers of the tasks' responses.
-
-    Labels are the means of the kept ratings or, if `rounded`, the consensus. With `by_agreement` a label counts less
-    the more its ratings vary: 1 / (1 + variance), scaled to 1 on average.
-    """
-    labels = targets_of(tasks, attributes, rounded=rounded)
-    weights = np.isfinite(labels).astype(float)
-    if by_agreement:
-        weights *= agreement_weights(tasks, attributes)
-        # Scaled to 1 on average, so that the learning rate means the same with and without these weights.
-        weights *= np.isfinite(labels).sum() / max(weights.sum(), 1e-12)
-    pairs, strengths, start = [], [], 0
-    for task in tasks:
-        for first, second, strength in better(task, reward):
-            pairs.append([start + first, start + second])
-            strengths.append(strength)
-        start += len(task.responses)
-    return Answers(labels, weights, as_pairs(pairs), np.array(strengths, dtype=np.float64))
-
-
-def agreement_weights(tasks: Sequence[Task], attributes: Sequence[str]) -> Floats:
-    """[rows, attributes]: 1 / (1 + variance of the ratings); 1 where there are fewer than two."""
-    rows = []
-    for task in tasks:
-        for response in task.responses:
-            by_attribute = [[rating[name] for rating in response.ratings if name in rating] for name in attributes]
-            rows.append([1 / (1 + np.var(ratings)) if len(ratings) > 1 else 1.0 for ratings in by_attribute])
-    return np.array(rows, dtype=np.float64).reshape(-1, len(attributes))
-
-
-def as_pairs(pairs: Sequence[Sequence[int]]) -> Ints:
-    """[pairs, 2], also where there are no pairs."""
-    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
 def tensor(values: Floats, like: Tensor) -> Tensor:

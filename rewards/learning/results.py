@@ -12,18 +12,17 @@ from typing import Any
 import numpy as np
 
 from rewards.learning import distributed
+from rewards.learning.answers import Predicted, TuningRows
 from rewards.learning.atomic_directories import write_json
 from rewards.learning.baseline import Baseline, Reward, expected, learning_curve
 from rewards.learning.config import TrainConfig, config_hash
 from rewards.learning.data import Floats, scales_of
 from rewards.learning.evaluate import measure, prediction_rows
-from rewards.learning.finetune import TuningRows
 from rewards.learning.inference import versions
 from rewards.learning.merged_reward import NoStockClass, write_reward
 from rewards.learning.metrics import attribute_measures, rmse
 from rewards.learning.model import Loaded
 from rewards.learning.model_files import FINETUNED, Manifest
-from rewards.learning.objectives import Predicted
 from rewards.learning.precision import name_of, trains_in_half
 from rewards.learning.progress import Progress
 from rewards.learning.resume_point import Place

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from rewards.learning import distributed
 from rewards.learning.atomic_directories import write_json
 from rewards.learning.data import file_sha256
+from rewards.learning.progress import Progress
 from rewards.learning.refusals import Refused
 from rewards.learning.tensor_files import Stored, stored_in, write_tensors
 
@@ -79,6 +80,18 @@ def save_state(directory: Path, state: State, *, identity: str) -> None:
         if distributed.is_first():
             about = {"identity": identity, "sha256": file_sha256(unfinished / TENSORS)}
             write_json(unfinished / PLACE, {**about, "place": dataclasses.asdict(state.place)})
+
+
+def resume(checkpoint: Path, state: State, *, identity: str, progress: Progress) -> bool:
+    """Returns whether there is a checkpoint of the same identity; the state is then what it holds."""
+    if not checkpoint.exists():
+        return False
+    try:
+        restore_state(checkpoint, state, identity=identity)
+    except StaleState as error:
+        progress.tell("checkpoint_refused", reason=str(error))
+        return False
+    return True
 
 
 def restore_state(directory: Path, state: State, *, identity: str) -> None:

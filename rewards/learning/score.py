@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from rewards.learning import distributed
+from rewards.learning.answers import Predicted, scores_by_aspect
 from rewards.learning.atomic_directories import sync
 from rewards.learning.config import AUTO, ScoreConfig, read_config
 from rewards.learning.data import Item, read_items
@@ -23,9 +24,7 @@ from rewards.learning.ensemble import Ensemble, read_ensemble
 from rewards.learning.inference import all_features, choose_device, predict_all, scores_of
 from rewards.learning.metrics import weighted_sum
 from rewards.learning.model_files import Checkpoint, load_checkpoint
-from rewards.learning.objectives import Predicted
 from rewards.learning.precision import name_of, with_precision
-from rewards.learning.segment_answers import scores_by_aspect
 
 AT_ONCE = 4_096
 """The most items whose features are in memory together."""

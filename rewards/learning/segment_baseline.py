@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from rewards.learning import distributed
+from rewards.learning.answers import owns_tokens
 from rewards.learning.config import TrainConfig
 from rewards.learning.data import Features, Floats
 from rewards.learning.inference import stored_segment_features
@@ -22,7 +23,6 @@ from rewards.learning.model import Loaded, set_segment_head
 from rewards.learning.progress import Progress
 from rewards.learning.refusals import Refused
 from rewards.learning.ridge import Ridge, fit_ridge
-from rewards.learning.segment_answers import owns_tokens
 from rewards.learning.splits import Part
 from rewards.learning.token_rows import TokenRows
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from rewards.learning.answers import SegmentAnswers, scores_by_aspect, segment_labels
 from rewards.learning.data import Floats, Ints, Task, prompts_of, scales_of
 from rewards.learning.intervals import by_prompt, of_share
 from rewards.learning.metrics import Measures, attribute_measures, over_all, root_mean_square
 from rewards.learning.model_files import Manifest
-from rewards.learning.segment_answers import SegmentAnswers, scores_by_aspect, segment_labels
 
 ALL = "all"
 """The worst segment by the mean of all its aspects."""

@@ -11,18 +11,16 @@ from typing import Any
 import numpy as np
 
 from rewards.learning.alike import Alike, alike_of, sentences, with_alike
+from rewards.learning.answers import TuningRows, answers_of, owns_tokens, segment_answers_of, segment_labels
 from rewards.learning.chat_templates import UnrenderableConversation
 from rewards.learning.config import REGRESSION, TrainConfig
 from rewards.learning.data import Response, Snapshot, Task, has_labels, items_of, prompts_of, targets_of
 from rewards.learning.encoding import Encoded, truncation_of
-from rewards.learning.finetune import TuningRows
 from rewards.learning.model import Loaded
 from rewards.learning.model_files import Manifest
 from rewards.learning.model_loading import positions
-from rewards.learning.objectives import answers_of
 from rewards.learning.progress import Count, Progress
 from rewards.learning.refusals import Refused
-from rewards.learning.segment_answers import owns_tokens, segment_answers_of, segment_labels
 from rewards.learning.token_rows import TokenRows
 
 PLAIN = (REGRESSION,)

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from rewards.learning import distributed
+from rewards.learning.answers import Predicted, segment_labels
 from rewards.learning.backbones import find_backbone
 from rewards.learning.baseline import ENSEMBLE_ROWS, Baseline, ensemble, features_of, fit_baseline, refit_heads
 from rewards.learning.chat_templates import RENDERING, template_hash
@@ -37,11 +38,10 @@ from rewards.learning.metrics import beyond_chance
 from rewards.learning.model import Loaded
 from rewards.learning.model_files import FINETUNED, RIDGE, Checkpoint, Manifest, copy_checkpoint, save_checkpoint
 from rewards.learning.model_loading import load_backbone
-from rewards.learning.objectives import Objective, Predicted, whole_loss
+from rewards.learning.objectives import Objective, whole_loss
 from rewards.learning.precision import with_precision
 from rewards.learning.progress import Progress
 from rewards.learning.results import Judged, TrainingContext, training_summary, write_results
-from rewards.learning.segment_answers import segment_labels
 from rewards.learning.splits import Part, parts_of, without_texts
 
 

@@ -23,11 +23,11 @@ from rewards.learning.aligning.policy import Policy
 from rewards.learning.aligning.reference import Judgements, LogProbs, log_probs_of
 from rewards.learning.aligning.sides import Unit
 from rewards.learning.batches import Sizes
-from rewards.learning.finetune import descend, in_memory, rate, resume
+from rewards.learning.finetune import descend, in_memory, rate
 from rewards.learning.intervals import of_share
 from rewards.learning.pairs import in_order
 from rewards.learning.progress import Count, Progress
-from rewards.learning.resume_point import Place, State, save_state, trained_parameters
+from rewards.learning.resume_point import Place, State, resume, save_state, trained_parameters
 
 Measures = dict[str, Any]
 

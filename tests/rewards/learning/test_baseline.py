@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rewards.learning.answers import Answers, TuningRows, as_pairs
 from rewards.learning.baseline import Baseline, cross_fitted_scores, examples
 from rewards.learning.data import Floats, Response, Task
 from rewards.learning.encoding import Encoded
-from rewards.learning.finetune import TuningRows
-from rewards.learning.objectives import Answers, as_pairs
 from rewards.learning.ridge import fit_ridge
 from rewards.learning.splits import Part
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from rewards.learning.answers import Answers, Predicted, SegmentAnswers, answers_of, as_pairs
 from rewards.learning.data import Task, read_tasks
-from rewards.learning.objectives import Answers, Objective, Predicted, answers_of, as_pairs, segment_loss, whole_loss
+from rewards.learning.objectives import Objective, segment_loss, whole_loss
 from rewards.learning.pairs import better
-from rewards.learning.segment_answers import SegmentAnswers
 from tests.rewards.learning.builders import Row, make_response, make_row, write_jsonl
 
 REWARD = {"helpfulness": 1.0, "verbosity": -0.5}

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
+from rewards.learning.answers import segment_labels
 from rewards.learning.data import Floats, Task, tasks_of
 from rewards.learning.model import DECODER
 from rewards.learning.model_files import RIDGE, Manifest
-from rewards.learning.segment_answers import segment_labels
 from rewards.learning.segment_measures import measure_segments, segment_fields
 from tests.rewards.learning.builders import make_row
 from tests.rewards.learning.segment_builders import ASPECTS, make_segmented_response, make_segmented_rows

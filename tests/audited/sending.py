@@ -13,8 +13,9 @@ from rest_framework.test import APIClient
 from annotator.infrastructure.db.clock import database_now
 from annotator.managing import invitations, password_links
 from annotator.managing.invitations import InvitationInput
-from annotator.models import GuidelineGap, Invitation, Project, Role, Task, User
+from annotator.models import Invitation, Project, Role, Task, User
 from annotator.pages.projects.project_settings_form import ProjectSettingsForm
+from annotator.stages.annotation import note_gap
 from annotator.stages.review.bulk_changes import change_many
 from rewards.api import openrlhf
 from rewards.models import TrainingRun
@@ -281,11 +282,9 @@ def settled(world: World) -> Task:
 
 
 def answered_gap(world: World) -> Any:
-    held = world.held()
-    world.page.post(f"/assignments/{held.pk}/silent/")
-    return world.page.post(
-        f"/projects/talk/review/{held.task.public_id}/answered/", {"seen": GuidelineGap.objects.get().pk}
-    )
+    rated = world.rated(world.cast.bob)
+    gap = note_gap(rated.pk, now=NOW)
+    return world.page.post(f"/projects/talk/review/{rated.task.public_id}/answered/", {"seen": gap.pk})
 
 
 def settling(world: World) -> Any:

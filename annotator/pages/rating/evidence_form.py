@@ -40,20 +40,16 @@ def read_evidence(value: str, text: str, attributes: Sequence[str]) -> Evidence:
 def _read(item: dict[str, Any], text: str, attributes: Sequence[str]) -> tuple[str, int, int, str]:
     if item["attribute"] not in attributes:
         raise KeyError(item["attribute"])
-    return item["attribute"], *_place(item, text), str(item.get("note", "")).strip()
-
-
-def _place(item: dict[str, Any], text: str) -> tuple[int, int]:
-    if item.get("at"):
-        start, end = map(int, item["at"])
-        if 0 <= start < end <= len(text):
-            return start, end
+    key, note = item["attribute"], str(item.get("note", "")).strip()
+    start, end = map(int, item.get("at") or (0, 0))
+    if 0 <= start < end <= len(text):
+        return key, start, end, note
     quote = str(item["quote"])[:LONGEST_QUOTE]
     places = list(occurrences(quote, text)) if quote.strip() else []
     if not places:
         shown = quote if len(quote) <= 60 else f"{quote[:60]}…"
         raise ValidationError(_("“%(quote)s” is not in the text as it stands. Select fewer words.") % {"quote": shown})
-    return places[min(max(int(item.get("nth", 0)), 0), len(places) - 1)]
+    return key, *places[min(max(int(item.get("nth", 0)), 0), len(places) - 1)], note
 
 
 def filled_evidence(rating: Rating) -> str:

@@ -108,9 +108,9 @@ def test_settling_it_again_with_the_same_scores_answers_it(project: Project, cas
     project.refresh_from_db()
     task = make_task(project)
     rated = rate(project, cast.alice).annotation
-    decision = {"scores": {response.pk: dict.fromkeys(ATTRIBUTES, 2) for response in task.responses.all()}}
+    scores = {response.pk: dict.fromkeys(ATTRIBUTES, 2) for response in task.responses.all()}
     for _ in range(2):
-        adjudicate(task.pk, **decision, reason="slip", by=rita, now=NOW)
+        adjudicate(task.pk, scores=scores, reason="slip", by=rita, now=NOW)
         assert reason(task) == ""
         note_gap(rated.assignment_id, now=NOW)
         assert reason(task) == Task.Review.SILENT

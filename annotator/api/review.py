@@ -24,7 +24,7 @@ from annotator.models import Response as TaskResponse
 from annotator.models.public_ids import response_number
 from annotator.reading import access
 from annotator.reading.search.listing import with_beginnings
-from annotator.stages.review import adjudicate, judge, withdraw
+from annotator.stages.review import adjudicate, close_gaps, judge, withdraw
 from annotator.stages.review.queue import QueueKey, queue_from, waiting
 from annotator.stages.review.rating_sheets import SheetRater, reviewed
 from annotator.stages.segmenting import ranges
@@ -185,6 +185,21 @@ class RaterSerializer(serializers.Serializer[Any]):
     unlikely = UnlikelySerializer(many=True)
 
 
+class OpenGapSerializer(serializers.Serializer[Any]):
+    """A question that a rater has found the guidelines silent about; without an attribute, the task as a whole."""
+
+    id = serializers.IntegerField()
+    attribute = serializers.CharField()
+
+
+class AnsweredSerializer(KnownFields):
+    newest = WholeNumberField(min_value=0, help_text="the largest id that you have read; later gaps stay open")
+
+
+class ClosedSerializer(serializers.Serializer[Any]):
+    closed = serializers.IntegerField()
+
+
 class ReviewedSerializer(serializers.Serializer[Any]):
     """All ratings of a task side by side, without the names of annotators and models."""
 
@@ -194,9 +209,7 @@ class ReviewedSerializer(serializers.Serializer[Any]):
     because = serializers.CharField()
     conversation = MessageSerializer(many=True)
     responses = LeasedResponseSerializer(many=True)
-    guideline_gaps = serializers.ListField(
-        child=serializers.CharField(), help_text="scales about which raters found the guidelines silent; empty: all"
-    )
+    guideline_gaps = OpenGapSerializer(many=True)
     raters = RaterSerializer(many=True)
     adjudication = StoredAdjudicationSerializer(allow_null=True)
 
@@ -216,7 +229,7 @@ class OneReviewed(APIView):
             "because": task.review_reason,
             "conversation": task.conversation,
             "responses": [_response(sheet.response) for sheet in ratings.sheets],
-            "guideline_gaps": [gap.attribute for gap in ratings.gaps],
+            "guideline_gaps": [{"id": gap.pk, "attribute": gap.attribute} for gap in ratings.gaps],
             "raters": [_rater(rater) for rater in ratings.raters],
             "adjudication": _adjudication(ratings.adjudication) if ratings.adjudication else None,
         }
@@ -279,6 +292,17 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
 
 def _signature(decision: Adjudication | Verdict) -> dict[str, Any]:
     return {"comment": decision.comment, "by": decision.by.username, "made_at": decision.made_at}
+
+
+class AnswerGaps(APIView):
+    """Says that the guidelines answer what raters found them silent about; the task leaves the queue."""
+
+    @extend_schema(request=AnsweredSerializer, responses=ClosedSerializer)
+    def post(self, request: Request, task_id: int) -> Response:
+        user = access.user_of(request)
+        task = access.reviewed_task(user, task_id)
+        seen = validated(AnsweredSerializer(data=request.data))["newest"]
+        return Response({"closed": close_gaps(task.pk, by=user, seen=seen, now=database_now())})
 
 
 class AdjudicateTask(APIView):

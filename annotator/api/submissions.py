@@ -16,7 +16,7 @@ from annotator.api.fields import (
     WholeNumberField,
 )
 from annotator.api.segment_fields import CommentsField, CutField, EvidenceField, SegmentsField
-from annotator.infrastructure.limits import LONGEST_EDIT, LONGEST_JUSTIFICATION, LONGEST_NOTE
+from annotator.infrastructure.limits import LONGEST_EDIT, LONGEST_JUSTIFICATION, LONGEST_KEY, LONGEST_NOTE
 from annotator.models import LONGEST_ACTIVE_SECONDS, SkipReason, UnsafeCategory
 from annotator.models.rubric import LONGEST_DOMAIN
 from annotator.reading.languages import LONGEST as LONGEST_LANGUAGE
@@ -131,6 +131,12 @@ def submission_of(body: Any) -> Submission:
         domain=data.get("domain", ""),
         language=data.get("language", "").lower(),
         active_seconds=data.get("active_seconds"),
+    )
+
+
+class GapSerializer(KnownFields):
+    attribute = serializers.CharField(
+        required=False, allow_blank=True, default="", max_length=LONGEST_KEY, help_text="empty: the task as a whole"
     )
 
 

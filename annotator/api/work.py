@@ -24,7 +24,13 @@ from annotator.api.segment_fields import (
     shown_segments,
 )
 from annotator.api.serializers import LeasedResponseSerializer, MessageSerializer, StoredRatingSerializer
-from annotator.api.submissions import ReportSerializer, SkipSerializer, SubmissionSerializer, submission_of
+from annotator.api.submissions import (
+    GapSerializer,
+    ReportSerializer,
+    SkipSerializer,
+    SubmissionSerializer,
+    submission_of,
+)
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.web.query_parameters import flag
 from annotator.models import Assignment, Attribute, Project, Rubric
@@ -99,6 +105,11 @@ class ReportedSerializer(serializers.Serializer[Any]):
     assignment = serializers.IntegerField()
     category = serializers.CharField()
     note = serializers.CharField()
+
+
+class NotedGapSerializer(serializers.Serializer[Any]):
+    assignment = serializers.IntegerField()
+    attribute = serializers.CharField()
 
 
 class RenewedSerializer(serializers.Serializer[Any]):
@@ -223,6 +234,17 @@ class ReportTask(ForAnnotators, APIView):
         data = validated(ReportSerializer(data=request.data))
         done = annotation.report(mine.pk, **data, now=database_now())
         return Response({"assignment": mine.pk, "category": done.category, "note": done.note})
+
+
+class GuidelineGaps(ForAnnotators, APIView):
+    """Says that the guidelines are silent about the task, or one of its scales. Reviewers look at it; work goes on."""
+
+    @extend_schema(request=GapSerializer, responses=NotedGapSerializer)
+    def post(self, request: Request, assignment_id: int) -> Response:
+        mine = access.own_assignment(access.user_of(request), assignment_id)
+        data = validated(GapSerializer(data=request.data))
+        gap = annotation.note_gap(mine.pk, **data, now=database_now())
+        return Response({"assignment": mine.pk, "attribute": gap.attribute})
 
 
 class Heartbeat(ForAnnotators, APIView):

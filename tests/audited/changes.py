@@ -32,6 +32,7 @@ from tests.audited.sending import (
     rewards_for_a_trainer,
     run_request,
     scores,
+    sent_answer,
     sent_bulk_change,
     sent_evaluation,
     sent_evaluation_on_the_page,
@@ -237,6 +238,11 @@ CHANGES: dict[str, tuple[str, Change]] = {
         "task.skipped",
         lambda w: w.rest.post(f"/api/v1/assignments/{w.held().pk}/skip/", {"reason": "other"}),
     ),
+    "rest guideline-gaps post": (
+        "task.guidelines_silent",
+        lambda w: w.rest.post(f"/api/v1/assignments/{w.held().pk}/guideline-gaps/"),
+    ),
+    "rest answer-gaps post": ("task.guidelines_answered", sent_answer),
     "rest report post": (
         "task.reported",
         lambda w: w.rest.post(f"/api/v1/assignments/{w.held().pk}/report/", {"category": "bias"}),

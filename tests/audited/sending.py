@@ -275,6 +275,12 @@ def sent_rating(world: World) -> Any:
 # Reviews ---------------------------------------------------------------------------------------------------
 
 
+def sent_answer(world: World) -> Any:
+    rated = world.rated(world.cast.bob)
+    gap = note_gap(rated.pk, now=NOW)
+    return world.rest.post(f"/api/v1/review/{rated.task.public_id}/answered/", {"newest": gap.pk})
+
+
 def settled(world: World) -> Task:
     task = world.complete()
     world.rest.put(f"/api/v1/tasks/{task.public_id}/adjudication/", rating_body(task, reason="slip"))

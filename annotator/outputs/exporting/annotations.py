@@ -1,6 +1,8 @@
-"""The layouts of annotations: what each rater has said by response, with all responses side by side, or ranked."""
+"""The layouts of annotations: what each rater has said by response, with all side by side, ranked, or as evidence."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import orjson
@@ -11,7 +13,19 @@ from django.db.models.functions import Coalesce
 from annotator.models import Annotation, Project, Rating, Response, Verdict
 from annotator.models.in_force import PAIRS_IN_FORCE
 from annotator.outputs.exporting.answered_tasks import Reading, task_lines
-from annotator.outputs.exporting.columns import BOOLEAN, INTEGER, JSON, MESSAGES, NUMBER, TEXT, TIME, Row, Type
+from annotator.outputs.exporting.columns import (
+    BOOLEAN,
+    INTEGER,
+    JSON,
+    MESSAGES,
+    NUMBER,
+    TEXT,
+    TIME,
+    Row,
+    Type,
+    counted_ratings,
+    current_ratings,
+)
 from annotator.outputs.exporting.copied import (
     MOMENT,
     Lines,
@@ -19,6 +33,7 @@ from annotator.outputs.exporting.copied import (
     moment,
     named_tiers,
     numbers_object,
+    prompt_text,
     response_name,
     without_line_ends,
 )
@@ -254,3 +269,61 @@ def count_ranked(project: Project, filters: Filters) -> int:
 
 def _ranked(project: Project) -> QuerySet[Annotation]:
     return Annotation.objects.current().for_project(project.pk).filter(ranking__isnull=False)
+
+
+# Evidence, in the form of FineGrainedRLHF (arXiv 2306.01693): a row for each response, with its spans ---------
+
+_OF_EVIDENCE: Mapping[str, Any] = {
+    "task": "response__task__external_id",
+    "position": "response__position",
+    "prompt": prompt_text("response__task__conversation"),
+    "response": "response__text",
+    "evidence": "evidence",
+    "scores": "scores",
+}
+
+
+def span_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[Row]:
+    """Yields a row for each response that has evidence of ratings that count, in the order of tasks and responses.
+
+    A span holds characters of the response, from 0 and without the end, and the score that its attribute has for them.
+    """
+    ratings = filters.of_time(current_ratings(project, filters, unseen), "annotation__submitted_at")
+    found = ratings.filter(annotation__assignment__counts=True).exclude(evidence=[])
+    person = name_of("annotation__assignment__annotator", "response__task__project")
+    rows = found.order_by("response__task", "response__position", "annotation").values_list(
+        *_OF_EVIDENCE.values(), person
+    )
+    lines = copied(project, rows, [*_OF_EVIDENCE, "annotator"], task="response__task", among=filters.among)
+    for (task, position), alike in groupby(iter(lines), key=itemgetter("task", "position")):
+        given = list(alike)
+        yield {
+            "id": f"{task}:{position}",
+            "prompt": given[0]["prompt"],
+            "response": given[0]["response"],
+            "spans": [span for row in given for span in _spans(row)],
+        }
+
+
+def _spans(row: Row) -> Iterator[Row]:
+    for attribute, start, end, note in row["evidence"]:
+        yield {
+            "start": start,
+            "end": end,
+            "text": row["response"][start:end],
+            "aspect": attribute,
+            "score": row["scores"].get(attribute),
+            "note": note,
+            "annotator": row["annotator"],
+        }
+
+
+def span_columns(_project: Project, _filters: Filters) -> Mapping[str, Type]:
+    place: dict[str, Type] = {"start": INTEGER, "end": INTEGER, "text": TEXT}
+    span: dict[str, Type] = {**place, "aspect": TEXT, "score": INTEGER, "note": TEXT, "annotator": TEXT}
+    return {"id": TEXT, "prompt": TEXT, "response": TEXT, "spans": [span]}
+
+
+def count_with_evidence(project: Project, filters: Filters) -> int:
+    ratings = counted_ratings(project, filters).filter(annotation__assignment__counts=True).exclude(evidence=[])
+    return int(ratings.order_by().values("response").distinct().count())

@@ -59,6 +59,7 @@ LAYOUTS: Mapping[str, ExportLayout] = MappingProxyType(
         "segments": _scored(segments.segment_rows, segments.segment_columns, segments.count_segments, of_segments=True),
         "helpsteer2d": _segmented(segments.helpsteer2d_rows, segments.helpsteer2d_columns, segments.count_segmented),
         "stepwise": _segmented(segments.stepwise_rows, segments.stepwise_columns, segments.count_segmented),
+        "spans": _scored(annotations.span_rows, annotations.span_columns, annotations.count_with_evidence),
         "scores": ExportLayout(scores.score_rows, scores.score_columns, scores.count_scores, for_managers=True),
     }
 )

@@ -76,6 +76,10 @@ LAYOUT_TEXTS = {
         "A row for each response, with its segments as steps that are good or not by the deciding aspect, as TRL's "
         "process reward trainer takes it."
     ),
+    "spans": gettext_lazy(
+        "A row for each response with words on which scores are based, in the form of FineGrainedRLHF. For studies, "
+        "and for rewards of parts of a response."
+    ),
     "scores": gettext_lazy("A row for each response that the reward model in use has scored, with its reward."),
 }
 FORMAT_TEXTS = {

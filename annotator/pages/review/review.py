@@ -35,7 +35,7 @@ from annotator.reading.access import user_of
 from annotator.reading.pseudonyms import Naming
 from annotator.reading.search.listing import excerpt, with_beginnings
 from annotator.stages import annotation
-from annotator.stages.review import adjudicate, judge, withdraw
+from annotator.stages.review import adjudicate, close_gaps, judge, withdraw
 from annotator.stages.review.adjudications import WHY_NOT, SettledMeanwhile
 from annotator.stages.review.queue import (
     MOST_COUNTED,
@@ -215,7 +215,7 @@ def answer_gaps(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     task = _task(access.reviewed_project(user_of(request), slug), task_id)
     with show_refusal(request):
         seen = number_in(request.POST, "seen") or 0
-        if annotation.close_gaps(task.pk, by=user_of(request), seen=seen, now=database_now()):
+        if close_gaps(task.pk, by=user_of(request), seen=seen, now=database_now()):
             messages.success(request, _("The task no longer waits because of the guidelines."))
     return redirect(_address(request, "review-task", slug, task_id))
 

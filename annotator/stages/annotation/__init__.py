@@ -24,7 +24,7 @@ from annotator.stages.annotation.cuts import (
     with_segments,
 )
 from annotator.stages.annotation.drafts import save_draft
-from annotator.stages.annotation.guideline_gaps import close_gaps, note_gap
+from annotator.stages.annotation.guideline_gaps import note_gap
 from annotator.stages.annotation.neighbours import changeable, may_be_changed, next_rating, previous_rating
 from annotator.stages.annotation.recorded_refusals import Refused
 from annotator.stages.annotation.skips import (

@@ -5,9 +5,8 @@ from datetime import datetime
 from django.utils.translation import gettext as _
 
 from annotator.infrastructure.db.retries import in_transaction
-from annotator.models import Assignment, GuidelineGap, Task, User
+from annotator.models import Assignment, GuidelineGap
 from annotator.reading.assignment_rows import locked
-from annotator.reading.blindness import require_not_rating, require_others_work
 from annotator.stages import consensus
 from annotator.stages.annotation.recorded_refusals import Refused, record
 from annotator.stages.assignment import require_holding_or_at_work
@@ -38,22 +37,3 @@ def note_gap(assignment_id: int, *, attribute: str = "", now: datetime) -> Guide
         record("task.guidelines_silent", task, attribute=attribute)
         consensus.settle([task], project=task.project, now=now)
     return gap
-
-
-@in_transaction
-def close_gaps(task_id: int, *, by: User, seen: int, now: datetime) -> int:
-    """Says that the guidelines answer what raters asked of this task; returns how many gaps that closed.
-
-    `seen` is the newest gap that the reviewer has read: later ones stay open.
-
-    Raises:
-        Refusal: the reviewer holds the task, or is the only one who rated it.
-    """
-    task = Task.objects.select_for_update(of=("self",)).select_related("project__rubric").get(pk=task_id)
-    require_not_rating(task, by)
-    require_others_work(task, by)
-    closed = GuidelineGap.objects.filter(task=task, closed_at=None, pk__lte=seen).update(closed_at=now)
-    if closed:
-        record("task.guidelines_answered", task, gaps=closed)
-        consensus.settle([task], project=task.project, now=now)
-    return closed

@@ -5,7 +5,7 @@ accepts and rejects annotations, `exclusions` takes an annotator's work out and 
 shows in advance what that changes. `bulk_changes` retires, brings back and prioritises many tasks at once.
 """
 
-from annotator.stages.review.adjudications import adjudicate, withdraw
+from annotator.stages.review.adjudications import adjudicate, close_gaps, withdraw
 from annotator.stages.review.exclusion_previews import exclusion_preview, readmission_preview
 from annotator.stages.review.exclusions import exclude, readmit
 from annotator.stages.review.verdicts import judge

@@ -150,6 +150,25 @@ def withdraw(task_id: int, *, by: User, now: datetime) -> Task:
     return task
 
 
+@in_transaction
+def close_gaps(task_id: int, *, by: User, seen: int, now: datetime) -> int:
+    """Says that the guidelines answer what raters asked of this task; returns how many gaps that closed.
+
+    `seen` is the newest gap that the reviewer has read: later ones stay open.
+
+    Raises:
+        Refusal: the reviewer holds the task, or is the only one who rated it.
+    """
+    task = _locked(task_id)
+    require_not_rating(task, by)
+    require_others_work(task, by)
+    closed = GuidelineGap.objects.filter(task=task, closed_at=None, pk__lte=seen).update(closed_at=now)
+    if closed:
+        audit.record("task.guidelines_answered", f"task {task}", project=task.project, gaps=closed)
+        consensus.settle([task], project=task.project, now=now)
+    return closed
+
+
 def current_of(task: Task) -> Adjudication | None:
     """Returns the authoritative rating in force, if the task has one."""
     return task.adjudications.filter(is_current=True).select_related("by").first()

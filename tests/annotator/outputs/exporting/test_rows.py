@@ -153,7 +153,7 @@ def test_no_export_names_a_person_or_a_model(project: Project, layout: str, form
     for person in people:
         rate(project, person)
     Task.objects.update(imported_preference=1)
-    Rating.objects.update(edit="Answer 0, but better.")
+    Rating.objects.update(edit="Answer 0, but better.", evidence=[["helpfulness", 0, 6, ""]])
     file = exported(project, layout, format)
     text = str(parquet_rows(file)) if format == "parquet" else file.decode()
     assert not any(word in text for word in ("person-", "Petra", "example.org", "model-0"))

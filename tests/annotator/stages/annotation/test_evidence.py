@@ -1,6 +1,7 @@
 """Scores carry the words of the response for which they were given: checked, stored, moved, sent and exported."""
 
 import json
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -10,9 +11,13 @@ from rest_framework.test import APIClient
 
 from annotator.models import Project, Rating, Response, Task
 from annotator.outputs.exporting.export_rows import export
+from annotator.outputs.exporting.filters import Filters
+from annotator.outputs.exporting.layouts import LAYOUTS
 from annotator.stages.annotation import IncompleteRating, ResponseRating, Submission, submit
+from annotator.stages.importing import import_rows
 from annotator.stages.pii.redaction import Choice, redact
-from tests.builders import ATTRIBUTES, NOW, claimed, make_task
+from annotator.stages.review import judge
+from tests.builders import ATTRIBUTES, NOW, claimed, make_project, make_task
 from tests.conftest import Cast
 
 pytestmark = pytest.mark.django_db
@@ -137,3 +142,28 @@ def test_the_export_names_it(project: Project, cast: Cast, task: Task) -> None:
     assert [json.loads(line)["evidence"] for line in lines] == [[one], []]
     for format in ("csv", "parquet", "json"):
         assert b"".join(export(project, layout="annotations", format=format))
+
+
+def test_the_layout_of_spans_comes_back_as_tasks(project: Project, cast: Cast, task: Task) -> None:
+    second = ("verbosity", 0, 4, "")
+    submit(claimed(project, cast.alice).pk, rated(task, FIRST, second), now=NOW)
+    submit(claimed(project, cast.bob).pk, rated(task, second), now=NOW)
+    [line] = b"".join(export(project, layout="spans", format="jsonl")).splitlines()
+    row = json.loads(line)
+    assert [(span["aspect"], span["text"], span["score"]) for span in row["spans"]] == [
+        ("helpfulness", "at once", 3),
+        ("verbosity", "Call", 3),
+        ("verbosity", "Call", 3),
+    ]
+    assert LAYOUTS["spans"].count(project, Filters()) == 1
+    copy = make_project("copy")
+    import_rows(copy, BytesIO(line), now=NOW)
+    [response] = Response.objects.filter(task__project=copy)
+    assert (response.text, response.metadata["spans"]) == (TEXT, row["spans"])
+
+
+def test_a_rating_that_does_not_count_has_no_spans(project: Project, cast: Cast, task: Task) -> None:
+    made = submit(claimed(project, cast.alice).pk, rated(task, FIRST), now=NOW).annotation
+    judge(made.assignment_id, decision="rejected", comment="No.", by=cast.carol, now=NOW)
+    assert b"".join(export(project, layout="spans", format="jsonl")) == b""
+    assert LAYOUTS["spans"].count(project, Filters()) == 0

@@ -5,9 +5,9 @@ from django.test import Client
 
 from annotator.infrastructure.refusals import Refusal
 from annotator.models import GuidelineGap, Project, Task, User
-from annotator.stages.annotation import Refused, close_gaps, note_gap, report, skip
+from annotator.stages.annotation import Refused, note_gap, report, skip
 from annotator.stages.assignment.counters import differences, recount
-from annotator.stages.review import adjudicate
+from annotator.stages.review import adjudicate, close_gaps
 from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_member, make_task, make_user, rate
 from tests.conftest import Cast
 

@@ -223,7 +223,9 @@ def test_parquet_holds_what_json_lines_hold(project: Project, cast: Cast, layout
     task = make_task(project, responses=3)
     for user in cast.annotators:
         rate(project, user, ranking=[[response.pk] for response in task.responses.all()])
-    Rating.objects.filter(scores__helpfulness=1).update(feedback="Too short.", edit="More words.")
+    Rating.objects.filter(scores__helpfulness=1).update(
+        feedback="Too short.", edit="More words.", evidence=[["helpfulness", 0, 3, ""]]
+    )
     champion, response = make_model(project, is_champion=True), task.responses.all()[0]
     Score.objects.create(reward_model=champion, response=response, scores={"helpfulness": 2.5}, reward=2.5)
     table = pyarrow.parquet.read_table(io.BytesIO(exported(project, layout, "parquet")))

@@ -13,7 +13,7 @@ from annotator.analysis.agreement.reports import report
 from annotator.infrastructure.jobs import Pulse
 from annotator.managing import rubrics
 from annotator.managing.preset_rubrics import RubricText
-from annotator.models import Annotation, Label, Project, Release
+from annotator.models import Annotation, Label, Project, Rating, Release
 from annotator.outputs.exporting.export_rows import NoRubricVersion
 from annotator.outputs.exporting.filters import Filters
 from annotator.outputs.exporting.layouts import LAYOUTS
@@ -48,6 +48,9 @@ def changed(project: Project, cast: Cast) -> Project:
     for user in cast.annotators:
         rate_by(project, user, 2)
     scores = {new.responses.get().pk: dict.fromkeys((*KEPT, NEW), 1)}
+    for rating in Rating.objects.all():
+        rating.evidence = [[key, 0, 2, ""] for key in rating.scores]
+        rating.save()
     adjudicate(new.pk, scores=scores, reason="ambiguous", by=cast.carol, now=NOW)
     return project
 

@@ -19,7 +19,6 @@ function write(place, items) {
 
 // Blanks and the marks of markdown are no part of what is compared: the source may have others than the page.
 const squeezed = (text) => text.replace(/[\s*_~`]+/g, "");
-const count = (text, words) => (words ? text.split(words).length - 1 : 0);
 
 function selected() {
   const selection = getSelection(), sheet = sheetOf(selection.anchorNode), quote = selection.toString().replace(/\s+/g, " ").trim();
@@ -29,19 +28,21 @@ function selected() {
   const before = document.createRange();
   before.setStart(text, 0);
   before.setEnd(selection.getRangeAt(0).startContainer, selection.getRangeAt(0).startOffset);
-  return { sheet, place, quote, nth: count(squeezed(before.toString()), squeezed(quote)) };
+  return { sheet, place, quote, before: [...squeezed(before.toString())].length };
 }
 
-// Where the words stand on the page, for their colour.
-function rangeOf(text, quote, nth) {
+// Where the words stand on the page, for their colour: of several places, the one with about as many letters before it.
+function rangeOf(text, quote, before) {
   const walker = document.createTreeWalker(text, NodeFilter.SHOW_TEXT), letters = [];
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
     for (let at = 0; at < node.length; at += 1) if (squeezed(node.data[at])) letters.push([node, at]);
   }
   const all = letters.map(([node, at]) => node.data[at]).join(""), words = squeezed(quote);
-  let start = all.indexOf(words);
-  for (let passed = 0; passed < nth && start >= 0; passed += 1) start = all.indexOf(words, start + words.length);
-  if (!words || start < 0) return null;
+  let start = -1;
+  for (let at = words ? all.indexOf(words) : -1; at >= 0; at = all.indexOf(words, at + 1)) {
+    if (start < 0 || Math.abs(at - before) < Math.abs(start - before)) start = at;
+  }
+  if (start < 0) return null;
   const range = document.createRange(), [last, end] = letters[start + words.length - 1];
   range.setStart(...letters[start]);
   range.setEnd(last, end + 1);
@@ -52,8 +53,8 @@ function light() {
   lit?.clear();
   const quotes = [...places().flatMap((place) => read(place).map((item) => [place, item])),
     ...[...document.querySelectorAll("#rating [data-quote]")].map((one) => [one, one.dataset])];
-  for (const [place, { quote, nth }] of quotes) {
-    const text = sheetOf(place)?.querySelector(TEXTS), range = text && rangeOf(text, quote, Number(nth ?? 0));
+  for (const [place, { quote, before }] of quotes) {
+    const text = sheetOf(place)?.querySelector(TEXTS), range = text && rangeOf(text, quote, Number(before ?? 0));
     if (range) lit?.add(range);
   }
 }
@@ -88,8 +89,8 @@ function show(place) {
 function support(attribute) {
   const words = selected();
   if (!words) return false;
-  const { sheet, place, quote, nth } = words;
-  write(place, [...read(place), { attribute, quote, nth, note: "" }]);
+  const { sheet, place, quote, before } = words;
+  write(place, [...read(place), { attribute, quote, before, note: "" }]);
   show(place);
   getSelection().removeAllRanges();
   const scale = [...sheet.querySelectorAll(".likert")].find((one) => one.querySelector("[type=radio]").name.startsWith(`${attribute}-`));

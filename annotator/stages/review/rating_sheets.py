@@ -26,6 +26,7 @@ from annotator.models import (
 )
 from annotator.reading.blindness import require_not_rating
 from annotator.stages.consensus import half_up
+from annotator.stages.pii.texts import letters_before
 from annotator.stages.review.adjudications import current_of
 from annotator.stages.review.verdicts import latest_verdicts
 
@@ -106,7 +107,7 @@ class Sheet:
                 "attribute": names.get(attribute, attribute),
                 "score": rating.scores.get(attribute),
                 "quote": text[start:end],
-                "nth": text.count(text[start:end], 0, start),
+                "before": letters_before(text, start),
                 "note": note,
             }
             for number, rating in enumerate(self.ratings, 1)

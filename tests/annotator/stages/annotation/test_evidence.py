@@ -111,11 +111,13 @@ def test_the_page_finds_the_words_in_the_source(project: Project, cast: Cast, ta
         return client.post(f"/assignments/{held.pk}/submit/", form | {name: value}).status_code
 
     for wrong in (
-        *("{", "[1]", "5", '[{"quote": "rains"}]', '[{"attribute": "helpfulness"}]'),
+        *("{", "[1]", "5", "[null]", '[{"attribute": "helpfulness", "quote": "rains", "before": Infinity}]'),
+        json.dumps([{"attribute": "helpfulness", "quote": "rains"}] * 51),
+        *('[{"quote": "rains"}]', '[{"attribute": "helpfulness"}]'),
         *('[{"attribute": "helpfulness", "quote": "snow"}]', '[{"attribute": "taste", "quote": "rains"}]'),
     ):
         assert sent(wrong) == 422, wrong
-    quotes = [{"attribute": "helpfulness", "quote": "always rains", "nth": nth} for nth in (0, 1)]
+    quotes = [{"attribute": "helpfulness", "quote": "always rains", "before": before} for before in (7, 20)]
     assert sent(json.dumps(quotes)) in {200, 302}
     found = [response.text[start:end] for _key, start, end, _note in Rating.objects.get().evidence]
     assert found == ["always**\nrains", "always rains"]
@@ -167,3 +169,18 @@ def test_a_rating_that_does_not_count_has_no_spans(project: Project, cast: Cast,
     judge(made.assignment_id, decision="rejected", comment="No.", by=cast.carol, now=NOW)
     assert b"".join(export(project, layout="spans", format="jsonl")) == b""
     assert LAYOUTS["spans"].count(project, Filters()) == 0
+
+
+def test_words_within_longer_words_are_no_places(project: Project, cast: Cast, task: Task, client: Client) -> None:
+    text = "A brainy brain and rain, rain, rain."
+    Response.objects.update(text=text)
+    client.force_login(cast.alice)
+    held = claimed(project, cast.alice)
+    [response] = task.responses.all()
+    form = {f"{key}-{response.public_id}": "3" for key in ATTRIBUTES}
+    places = [text.index("rain,"), text.index("rain,") + 6, text.rindex("rain")]
+    quotes = [
+        {"attribute": "helpfulness", "quote": "rain", "before": len(text[:place].replace(" ", ""))} for place in places
+    ]
+    client.post(f"/assignments/{held.pk}/submit/", form | {f"evidence-{response.public_id}": json.dumps(quotes)})
+    assert [start for _key, start, _end, _note in Rating.objects.get().evidence] == places

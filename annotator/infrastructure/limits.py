@@ -35,9 +35,9 @@ LONGEST_NOTE = 5_000
 MOST_COMMENTS = 200
 """Most comments on the segments of one response."""
 LONGEST_QUOTE = 2_000
-"""Most characters of the text that a comment or a piece of evidence quotes."""
-MOST_EVIDENCE = 50
-"""Most stretches of one response that its scores are based on."""
+"""Most characters of the text that a comment quotes."""
+MOST_EVIDENCE, LONGEST_EVIDENCE = 20, 1_000
+"""Most stretches of one response that its scores are based on, and the characters of one."""
 LONGEST_WRITTEN = 200_000
 """Most characters of all that a rater writes about one task."""
 
@@ -48,7 +48,7 @@ MOST_FIELDS = (
     + 50  # of the whole task
 )
 """The fields of the largest form, which a browser without scripts sends one by one."""
-LARGEST_FORM = 6_000_000
-"""Bytes of the largest form: MOST_FIELDS with the longest names, LONGEST_WRITTEN at twelve bytes a character."""
-LARGEST_DRAFT = 3 << 20
+LARGEST_FORM = 6_000_000 + 12 * MOST_RESPONSES * MOST_EVIDENCE * LONGEST_EVIDENCE
+"""Bytes of the largest form: MOST_FIELDS with the longest names, twelve bytes a character written or quoted."""
+LARGEST_DRAFT = 5 << 20
 """Bytes of the names and values of such a form as a draft keeps them, at four bytes a character."""

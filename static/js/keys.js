@@ -3,6 +3,7 @@ import { ask, inQuestion, noteRated, waits } from "./cockpit.js";
 import { isComplete } from "./questions.js";
 import { cellInFocus, firstOpen, focusCell, rate as rateCell, step } from "./segments.js";
 import { SCROLLED, scrollText } from "./texts.js";
+import { typing } from "./typing.js";
 
 const seen = (element) => element.checkVisibility() && !element.matches(":disabled, :disabled *");
 const SUBMIT = "#submit-rating, #rating [data-key=Enter]";
@@ -10,7 +11,6 @@ const GROUPS = "#rating :is(.segments, .likert, .choice, .ranking.live, .written
 const groups = () => [...document.querySelectorAll(GROUPS)].filter((group) => waits(group) || seen(group));
 const FIELDS = "[type=radio], [data-handle], textarea, input";
 const isTable = (group) => Boolean(group?.matches(".segments"));
-const typing = (target) => target.matches("textarea, select, input:not([type=radio], [type=checkbox], .cell)");
 const focused = (selector) => document.activeElement?.closest(selector);
 
 export function current() {

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from annotator.models import Project, Rating, Task, User
+from annotator.models import Project, Rating, Response, Task, User
 from tests.browser.conftest import Open
 from tests.builders import make_member, make_task, make_user, rate
 
@@ -83,6 +83,39 @@ def test_the_pointer_gives_words_to_a_scale_and_takes_them_back(page: Page) -> N
     page.locator(".strip .chip").first.click()
     finish(page)
     assert stored() == [("helpfulness", "always", "")]
+
+
+LINKED = "# Not\n\nSee [the docs](https://example.org/not/this) first.\n\n1. It is not slow.\n2. It is `not` 😀 safe."
+
+
+@pytest.mark.parametrize("nth", range(3))
+def test_the_words_are_those_that_were_selected(page: Page, talk: Project, nth: int) -> None:
+    Response.objects.update(text=LINKED)
+    page.reload()
+    select(page, "ot", nth)
+    page.keyboard.press("h")
+    expect(page.locator("#response-A .evidence li")).to_have_count(1)
+    marked = page.evaluate(
+        """() => {
+            const [range] = CSS.highlights.get("evidence"), before = document.createRange();
+            before.setStart(document.querySelector("#response-A .prose"), 0);
+            before.setEnd(range.startContainer, range.startOffset);
+            return before.toString().split("ot").length - 1;
+        }"""
+    )
+    assert marked == nth
+    page.locator(".strip .chip").first.click()
+    finish(page)
+    places = [place for place in range(len(LINKED)) if LINKED.startswith("ot", place) and LINKED[place - 1] in "Nn"]
+    [start] = [one[1] for rating in Rating.objects.all() for one in rating.evidence]
+    assert start == [place for place in places if LINKED[place - 2 : place + 2] != "/not"][nth]
+
+
+def test_the_key_for_personal_words_stays_its_own(page: Page) -> None:
+    select(page, "rains here")
+    page.keyboard.press("m")
+    expect(page.locator("#skip[open]")).to_have_count(1)
+    expect(page.locator(".evidence li")).to_have_count(0)
 
 
 def test_a_selection_in_the_prompt_is_evidence_for_nothing(page: Page) -> None:

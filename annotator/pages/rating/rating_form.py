@@ -9,7 +9,13 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotator.infrastructure.limits import LONGEST_EDIT, LONGEST_JUSTIFICATION, LONGEST_WRITTEN
+from annotator.infrastructure.limits import (
+    LONGEST_EDIT,
+    LONGEST_EVIDENCE,
+    LONGEST_JUSTIFICATION,
+    LONGEST_NOTE,
+    MOST_EVIDENCE,
+)
 from annotator.models import (
     LONGEST_ACTIVE_SECONDS,
     NEITHER_VALID,
@@ -23,7 +29,7 @@ from annotator.models import (
 )
 from annotator.models.public_ids import response_number
 from annotator.pages.account.language_field import LanguageField
-from annotator.pages.rating.evidence_form import Evidence, evidence_name, filled_evidence, letters, read_evidence
+from annotator.pages.rating.evidence_form import Evidence, evidence_name, filled_evidence, read_evidence
 from annotator.pages.rating.ranking_form import (
     RankedResponse,
     filled_ranks,
@@ -117,7 +123,8 @@ class RatingForm(ScoresForm):
                         choices=attribute.shown_checks, required=False, widget=forms.CheckboxSelectMultiple
                     )
             if self.attributes:
-                hidden = forms.CharField(required=False, max_length=LONGEST_WRITTEN, widget=forms.HiddenInput)
+                longest = MOST_EVIDENCE * (LONGEST_EVIDENCE + LONGEST_NOTE)
+                hidden = forms.CharField(required=False, max_length=longest, widget=forms.HiddenInput)
                 self.fields[evidence_name(response.public_id)] = hidden
             if project.ask_confidence:
                 confidence = choice(CONFIDENCE_TEXTS, _("Confidence in correctness"), letter)
@@ -192,10 +199,6 @@ class RatingForm(ScoresForm):
             self.evidence[response.pk] = read_evidence(self.cleaned_data.get(name, ""), response.text, keys)
         except forms.ValidationError as fault:
             self.add_error(name, fault)
-
-    def evidence_letters(self) -> Sequence[tuple[Attribute, str]]:
-        """Returns the attributes to which selected words may be given, each with its key."""
-        return letters(self.attributes)
 
     def _check_edit(self, letter: str, response: Response) -> None:
         """Drops an edit that is the response as it was, and requires the edit that a summary is of."""

@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from annotator.infrastructure.db.storable_text import check_written, fault_in, shown_name
 from annotator.infrastructure.limits import (
     LONGEST_EDIT,
+    LONGEST_EVIDENCE,
     LONGEST_JUSTIFICATION,
     LONGEST_NOTE,
     LONGEST_WRITTEN,
@@ -258,6 +259,9 @@ def evidence_errors(rating: ResponseRating, project: Project, length: int) -> li
         if not 0 <= start < end <= length:
             text = _("evidence %(number)s is on characters %(start)s to %(end)s of a text that has %(length)s")
             errors.append(text % {"number": number, "start": start, "end": end, "length": length})
+        elif end - start > LONGEST_EVIDENCE:
+            text = _("evidence %(number)s has %(count)s characters, and at most %(most)s are stored")
+            errors.append(text % {"number": number, "count": end - start, "most": LONGEST_EVIDENCE})
         if len(note) > LONGEST_NOTE:
             text = _("the note of evidence %(number)s has more than %(most)s characters")
             errors.append(text % {"number": number, "most": LONGEST_NOTE})

@@ -30,10 +30,12 @@ def note_gap(assignment_id: int, *, attribute: str = "", now: datetime) -> Guide
     scales = [*task.project.attributes_for(), *task.project.aspects()]
     if attribute and attribute not in {scale.key for scale in scales}:
         raise Refused(_("This project has no scale “%(name)s”.") % {"name": attribute[:50]})
-    fresh = {"task": task, "created_at": now, "closed_at": None}
-    gap = GuidelineGap.objects.filter(assignment=assignment, attribute=attribute).first()
-    if gap is None or gap.closed_at:
-        gap, _made = GuidelineGap.objects.update_or_create(assignment=assignment, attribute=attribute, defaults=fresh)
+    earlier = GuidelineGap.objects.filter(assignment=assignment, attribute=attribute)
+    gap = earlier.filter(closed_at=None).first()
+    if gap is None:
+        # A row of its own, not the one that was answered: reviewers close what they have read, by its number.
+        earlier.delete()
+        gap = GuidelineGap.objects.create(task=task, assignment=assignment, attribute=attribute, created_at=now)
         record("task.guidelines_silent", task, attribute=attribute)
         consensus.settle([task], project=task.project, now=now)
     return gap

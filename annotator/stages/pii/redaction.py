@@ -210,7 +210,7 @@ def redact(task_id: int, choice: Choice, *, now: datetime) -> Task:
 def _erase(task: Task, eraser: Eraser) -> None:
     """Erases the text in every row about the task that may repeat it."""
     responses = {"text": eraser.text, "external_id": eraser.text, "model": eraser.text, "metadata": eraser.json}
-    move_segments(task, eraser.replacements, eraser.text)  # as long as the texts are the old ones
+    move_segments(task, eraser.replacements)  # as long as the texts are the old ones
     _rewrite(Task.objects.filter(pk=task.pk), {"conversation": eraser.json, "metadata": eraser.json})
     _rewrite(Response.objects.filter(task=task), responses)
     _rewrite(Annotation.objects.filter(assignment__task=task), {"justification": eraser.text})
@@ -254,16 +254,17 @@ Rows = list[Any]
 _OF_A_SEGMENT = ("seg", "comment", "quote")
 
 
-def move_segments(task: Task, replace: Replace, erase: Callable[[str], str]) -> None:
+def move_segments(task: Task, replace: Replace) -> None:
     """Moves the segments and the evidence of the task's responses, whose texts are still the old ones.
 
-    `replace` says what of a text is replaced, and `erase` returns the new text.
+    `replace` says what of a text is replaced.
     """
     for response in task.responses.select_for_update():
         if replacements := replace(response.text):
             if response.segments is not None:
-                _move(response, replacements, erase)
+                _move(response, replacements)
             _move_evidence(response, replacements)
+            _change_drafts(response, names=(f"evidence-{response.public_id}",))
 
 
 def _move_evidence(response: Response, replacements: Sequence[Replacement]) -> None:
@@ -274,7 +275,7 @@ def _move_evidence(response: Response, replacements: Sequence[Replacement]) -> N
         rating.save(update_fields=["evidence"])
 
 
-def _move(response: Response, replacements: Sequence[Replacement], erase: Callable[[str], str]) -> None:
+def _move(response: Response, replacements: Sequence[Replacement]) -> None:
     before = ranges(response.segments)
     places = moved(before, replacements)
     response.segments = _pairs(places)
@@ -284,8 +285,8 @@ def _move(response: Response, replacements: Sequence[Replacement], erase: Callab
         rating.segment_scores = _left(rating.segment_scores, own)
         rating.cut = _pairs(own) if rating.cut else None
         stretches = moved([Range(start, end) for start, end, _text in rating.comments], replacements)
-        texts = [erase(text) for *_, text in rating.comments]
-        rating.comments = [[*at, text] for at, text in zip(stretches, texts, strict=True) if at is not None]
+        pairs = zip(rating.comments, stretches, strict=True)
+        rating.comments = [[*at, one[2]] for one, at in pairs if at is not None]
         rating.save(update_fields=["segment_scores", "cut", "comments"])
     for label in Label.objects.filter(response=response).exclude(segment_scores=None):
         own = moved(ranges(label.cut), replacements) if label.cut else places
@@ -305,7 +306,9 @@ def _move(response: Response, replacements: Sequence[Replacement], erase: Callab
     for adjudication in Adjudication.objects.filter(task=response.task_id, segments__has_key=key):
         adjudication.segments[key] = _left(adjudication.segments[key], places)
         adjudication.save(update_fields=["segments"])
-    _change_drafts(response, is_one_gone=None in places)
+    number = response.public_id
+    of_segments = tuple(f"{kind}-{number}-" for kind in _OF_A_SEGMENT) if None in places else ()
+    _change_drafts(response, names=(f"cut-{number}",), beginnings=of_segments)
 
 
 def _pairs(places: Sequence[Range | None]) -> Rows:
@@ -319,13 +322,11 @@ def _left(rows: Rows | None, places: Sequence[Range | None]) -> Rows | None:
     return [row for row, place in zip(rows, places, strict=True) if place is not None]
 
 
-def _change_drafts(response: Response, *, is_one_gone: bool) -> None:
-    """Takes from drafts what would be about another segment: all answers if one is gone, and an own cut in any case."""
-    number = response.public_id
-    wrong = tuple(f"{kind}-{number}-" for kind in _OF_A_SEGMENT) if is_one_gone else ()
+def _change_drafts(response: Response, *, names: Sequence[str], beginnings: tuple[str, ...] = ()) -> None:
+    """Takes from drafts what would be about other characters: an own cut, words, and answers if a segment is gone."""
     for draft in Draft.objects.filter(assignment__task=response.task_id):
         form = {
-            name: value for name, value in draft.form.items() if name != f"cut-{number}" and not name.startswith(wrong)
+            name: value for name, value in draft.form.items() if name not in names and not name.startswith(beginnings)
         }
         if form != draft.form:
             draft.form = form

@@ -38,11 +38,6 @@ def likeness(text: str, *, whole_words: bool = True) -> str:
     return before + words + after
 
 
-def letters_before(text: str, place: int) -> int:
-    """Returns how many characters stand before a place that are neither white space nor marks of markdown."""
-    return len(re.sub(r"[\s*_~`]+", "", text[:place]))
-
-
 def occurrences(quote: str, text: str) -> Iterator[tuple[int, int]]:
     """Returns the ranges in which the quote occurs as whole words, or else any range in which it occurs.
 

@@ -87,6 +87,8 @@ def adjudicate(
     adjudication = Adjudication(task=task, **_decision(submission, task), **said, by=by, made_at=now)
     current = current_of(task)
     asked = GuidelineGap.objects.filter(task=task, closed_at=None).update(closed_at=now)
+    if asked:
+        audit.record("task.guidelines_answered", f"task {task}", project=task.project, gaps=asked)
     if current and _content(current) == _content(adjudication):
         if asked:
             consensus.settle([task], project=task.project, now=now)

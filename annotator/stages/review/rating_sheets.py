@@ -25,8 +25,8 @@ from annotator.models import (
     Verdict,
 )
 from annotator.reading.blindness import require_not_rating
+from annotator.stages.annotation.quoted_words import Letters
 from annotator.stages.consensus import half_up
-from annotator.stages.pii.texts import letters_before
 from annotator.stages.review.adjudications import current_of
 from annotator.stages.review.verdicts import latest_verdicts
 
@@ -100,16 +100,18 @@ class Sheet:
 
     def evidence(self) -> list[dict[str, Any]]:
         """Returns the words on which raters base their scores, rater by rater."""
+        if not any(rating and rating.evidence for rating in self.ratings):
+            return []
         text, names = self.response.text, {row.attribute.key: row.attribute.shown_name for row in self.rows}
+        letters = Letters(text)
         return [
             {
                 "rater": number,
                 "attribute": names.get(attribute, attribute),
                 "score": rating.scores.get(attribute),
-                "quote": text[start:end],
-                "before": letters_before(text, start),
                 "note": note,
             }
+            | letters.selection(text[start:end], start)
             for number, rating in enumerate(self.ratings, 1)
             if rating
             for attribute, start, end, note in rating.evidence

@@ -2,6 +2,7 @@
 
 import json
 from io import BytesIO
+from time import process_time
 from typing import Any
 
 import pytest
@@ -9,11 +10,12 @@ from django.db import DatabaseError, connection, transaction
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator.models import Project, Rating, Response, Task
+from annotator.models import Draft, Project, Rating, Response, Task
 from annotator.outputs.exporting.export_rows import export
 from annotator.outputs.exporting.filters import Filters
 from annotator.outputs.exporting.layouts import LAYOUTS
-from annotator.stages.annotation import IncompleteRating, ResponseRating, Submission, submit
+from annotator.stages.annotation import IncompleteRating, ResponseRating, Submission, save_draft, submit
+from annotator.stages.annotation.quoted_words import Letters
 from annotator.stages.importing import import_rows
 from annotator.stages.pii.redaction import Choice, redact
 from annotator.stages.review import judge
@@ -63,8 +65,8 @@ def test_what_does_not_fit_is_refused(
 
 
 def test_too_many_are_refused(project: Project, cast: Cast, task: Task) -> None:
-    with pytest.raises(IncompleteRating, match="at most 50"):
-        submit(claimed(project, cast.alice).pk, rated(task, *[FIRST] * 51), now=NOW)
+    with pytest.raises(IncompleteRating, match="at most 20"):
+        submit(claimed(project, cast.alice).pk, rated(task, *[FIRST] * 21), now=NOW)
 
 
 @transaction.atomic
@@ -88,7 +90,7 @@ def test_rest_takes_and_gives_it(project: Project, cast: Cast, task: Task) -> No
     [response] = task.responses.all()
     one = dict(zip(("attribute", "start", "end", "note"), FIRST, strict=True))
     body: dict[str, Any] = {"ratings": [{"response": response.public_id, "scores": dict.fromkeys(ATTRIBUTES, 3)}]}
-    for wrong in ("x", [{"attribute": "helpfulness"}], [one | {"start": "3"}], [one | {"more": 1}], [one] * 51):
+    for wrong in ("x", [{"attribute": "helpfulness"}], [one | {"start": "3"}], [one | {"more": 1}], [one] * 21):
         body["ratings"][0]["evidence"] = wrong
         assert alice.put(address, body, format="json").status_code == 400
     body["ratings"][0]["evidence"] = [one]
@@ -111,13 +113,13 @@ def test_the_page_finds_the_words_in_the_source(project: Project, cast: Cast, ta
         return client.post(f"/assignments/{held.pk}/submit/", form | {name: value}).status_code
 
     for wrong in (
-        *("{", "[1]", "5", "[null]", '[{"attribute": "helpfulness", "quote": "rains", "before": Infinity}]'),
-        json.dumps([{"attribute": "helpfulness", "quote": "rains"}] * 51),
+        *("{", "[1]", "5", "[null]", '[{"attribute": "helpfulness", "quote": "rains", "nth": Infinity}]'),
+        json.dumps([{"attribute": "helpfulness", "quote": "rains"}] * 21),
         *('[{"quote": "rains"}]', '[{"attribute": "helpfulness"}]'),
         *('[{"attribute": "helpfulness", "quote": "snow"}]', '[{"attribute": "taste", "quote": "rains"}]'),
     ):
         assert sent(wrong) == 422, wrong
-    quotes = [{"attribute": "helpfulness", "quote": "always rains", "before": before} for before in (7, 20)]
+    quotes = [{"attribute": "helpfulness", "quote": "always rains", "nth": nth, "of": 2} for nth in (0, 1)]
     assert sent(json.dumps(quotes)) in {200, 302}
     found = [response.text[start:end] for _key, start, end, _note in Rating.objects.get().evidence]
     assert found == ["always**\nrains", "always rains"]
@@ -171,16 +173,52 @@ def test_a_rating_that_does_not_count_has_no_spans(project: Project, cast: Cast,
     assert LAYOUTS["spans"].count(project, Filters()) == 0
 
 
-def test_words_within_longer_words_are_no_places(project: Project, cast: Cast, task: Task, client: Client) -> None:
-    text = "A brainy brain and rain, rain, rain."
-    Response.objects.update(text=text)
-    client.force_login(cast.alice)
+@pytest.mark.parametrize(
+    ("text", "quote", "after"),
+    [
+        ("See [the docs](https://example.org/not/this) first. It is not slow. It is not safe.", "not", "safe"),
+        ("# Is\n\n1. It is ok.\n2. It is ok.\n3. It is ok.", "is", None),
+        ("A brainy brain and rain, rainy rain.", "rain", None),
+        ("It _rains_ here. It rains there.", "rains", None),
+        ("It is un**believ**able, \\*truly\\*.", "unbelievable, *truly*", None),
+        ("- one\n- two", "one two", None),
+        ("\U0001f600\U0001f600 no no no", "no", None),
+    ],
+)
+def test_each_place_of_the_words_is_told_from_the_others(text: str, quote: str, after: str | None) -> None:
+    letters = Letters(text)
+    found = letters.found(quote)
+    if after:
+        start, end = letters.range_of(quote, nth=1, of=2, share=0.1, after=after) or (0, 0)
+        assert (text[start:end], start) == (quote, text.rindex(quote)), "the source has more such places than the page"
+        return
+    ranges = [letters.range_of(quote, nth=nth, of=len(found), share=0) or (0, 0) for nth in range(len(found))]
+    assert ranges == sorted(set(ranges))
+    for start, end in ranges:
+        again = letters.selection(text[start:end], start)
+        assert letters.range_of(**again) == (start, end)
+
+
+def test_many_places_in_a_long_text_are_found_at_once() -> None:
+    text = "the cat and the dog. " * 20_000
+    began = process_time()
+    letters = Letters(text)
+    for nth in range(20):
+        assert letters.range_of("the", nth=nth, of=40_000, share=0)
+    assert process_time() - began < 5
+
+
+def test_words_that_are_too_many_are_refused(project: Project, cast: Cast, task: Task) -> None:
+    Response.objects.update(text="word " * 300)
+    with pytest.raises(IncompleteRating, match="at most 1000 are stored"):
+        submit(claimed(project, cast.alice).pk, rated(task, ("helpfulness", 0, 1_001, "")), now=NOW)
+
+
+def test_a_redaction_takes_selected_words_from_drafts(project: Project, cast: Cast, task: Task) -> None:
     held = claimed(project, cast.alice)
     [response] = task.responses.all()
-    form = {f"{key}-{response.public_id}": "3" for key in ATTRIBUTES}
-    places = [text.index("rain,"), text.index("rain,") + 6, text.rindex("rain")]
-    quotes = [
-        {"attribute": "helpfulness", "quote": "rain", "before": len(text[:place].replace(" ", ""))} for place in places
-    ]
-    client.post(f"/assignments/{held.pk}/submit/", form | {f"evidence-{response.public_id}": json.dumps(quotes)})
-    assert [start for _key, start, _end, _note in Rating.objects.get().evidence] == places
+    save_draft(held.pk, {f"evidence-{response.public_id}": '[{"quote": "Call Ola"}]', "justification": "So."}, now=NOW)
+    task.state = Task.State.QUARANTINED
+    task.save()
+    redact(task.pk, Choice(quotes=["Ola Nord"]), now=NOW)
+    assert Draft.objects.get().form == {"justification": "So."}

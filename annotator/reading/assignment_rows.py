@@ -3,6 +3,8 @@
 The columns that rating never needs stay behind.
 """
 
+from django.http import Http404
+
 from annotator.infrastructure.db.statements import Columns, Row, Statement
 from annotator.models import Assignment, Project, Task, User
 
@@ -40,6 +42,10 @@ WITH alone AS MATERIALIZED ({ONE_CLAIM_AT_A_TIME}) {_OF_ANNOTATOR} AND EXISTS (S
 """)
 
 
+class NoSuchAssignment(Assignment.DoesNotExist, Http404):
+    """It is somebody else's, or was deleted meanwhile. A page or call that does not catch it answers 404."""
+
+
 def locked(assignment_id: int) -> Assignment:
     """Reads the assignment with its task and locks both, the task first: every stage function locks in this order."""
     return _instance(_LOCKED.row(assignment=assignment_id))
@@ -66,7 +72,7 @@ def own(annotator: User, assignment_id: int) -> Assignment:
 
 def _instance(row: Row | None) -> Assignment:
     if row is None:
-        raise Assignment.DoesNotExist
+        raise NoSuchAssignment
     first, second = len(_ASSIGNMENT.names), len(_ASSIGNMENT.names) + len(_TASK.names)
     assignment = _ASSIGNMENT.instance(row[:first])
     assignment.task = _TASK.instance(row[first:second])

@@ -113,7 +113,7 @@ def test_annotators_calls_and_scoring_have_scopes_of_their_own() -> None:
             for scope in scopes_for(view, verb.upper()):
                 by_scope.setdefault(scope, set()).add(place.removeprefix("api/v1/"))
     held = "assignments/<int:assignment_id>/"
-    doings = {f"{held}{doing}" for doing in ("", "annotation/", "skip/", "report/", "heartbeat/")}
+    doings = {f"{held}{doing}" for doing in ("", "annotation/", "skip/", "report/", "guideline-gaps/", "heartbeat/")}
     assert by_scope["annotate"] == {"projects/<slug:slug>/next/"} | doings
     assert by_scope["score"] == {"score/", "openrlhf/<slug:slug>/"}
 

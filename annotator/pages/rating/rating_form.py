@@ -71,6 +71,8 @@ class ScoresForm(forms.Form):
     attributes: Sequence[Attribute]
     responses: Sequence[Response]
     tables: Sequence[SegmentTable]
+    said_of_preference: Any = None
+    """What raters have said of it, for a reviewer."""
 
     def lettered(self) -> Iterator[tuple[str, Response]]:
         return zip(ascii_uppercase, self.responses, strict=False)
@@ -273,6 +275,7 @@ class RatingForm(ScoresForm):
             "attribute": attribute,
             "field": self[f"{attribute.key}-{response.public_id}"],
             "checks": self[checks] if checks in self.fields else None,
+            "said": None,
         }
 
     def submission(self) -> Submission:

@@ -100,6 +100,7 @@ class AdjudicationForm(ScoresForm):
         return {
             "attribute": row.attribute,
             "field": self[f"{row.attribute.key}-{sheet.response.public_id}"],
+            "checks": None,
             "said": said_by([(rater, score) for rater, score, _text in row.cells], levels, differ=row.wide),
         }
 

@@ -19,7 +19,7 @@ from annotator.models import Annotation, Project
 LATELY = 20
 """The latest timed tasks of the day, whose scatter is compared with the usual one."""
 MUCH_SCATTER = 1.8
-"""A wider scatter than this many times the usual suggests a break; of a steady pace it is passed once in 25 times."""
+"""A wider scatter than this many times the usual suggests a break; a steady pace passes it about twice in a hundred."""
 RECAP_DAYS, MOST_RECAPPED = 7, 5
 FEWEST_OTHERS = 2
 """Of one other rater the mean would be that person's rating."""

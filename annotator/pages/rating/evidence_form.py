@@ -4,12 +4,12 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from django.forms import ValidationError
+from django.forms import CharField, Form, HiddenInput, ValidationError
 from django.utils.translation import gettext as _
 
 from annotator.infrastructure.db.storable_text import fault_in
-from annotator.infrastructure.limits import LONGEST_EVIDENCE, MOST_EVIDENCE
-from annotator.models import Attribute, Rating
+from annotator.infrastructure.limits import LONGEST_EVIDENCE, LONGEST_NOTE, MOST_EVIDENCE
+from annotator.models import Attribute, Rating, Response
 from annotator.stages.annotation.quoted_words import AROUND, Letters
 
 Evidence = tuple[tuple[str, int, int, str], ...]
@@ -19,6 +19,22 @@ Evidence = tuple[tuple[str, int, int, str], ...]
 def evidence_name(response: int) -> str:
     """Returns the name of the field of the response with this public number."""
     return f"evidence-{response}"
+
+
+def evidence_field() -> CharField:
+    return CharField(required=False, max_length=MOST_EVIDENCE * (LONGEST_EVIDENCE + LONGEST_NOTE), widget=HiddenInput)
+
+
+def located_evidence(form: Form, responses: Iterable[Response], attributes: Sequence[str]) -> dict[int, Evidence]:
+    """Returns the evidence of a form that is being cleaned, by response id; what is wrong with it becomes an error."""
+    located = {}
+    for response in responses:
+        name = evidence_name(response.public_id)
+        try:
+            located[response.pk] = read_evidence(form.cleaned_data.get(name, ""), response.text, attributes)
+        except ValidationError as fault:
+            form.add_error(name, fault)
+    return located
 
 
 def read_evidence(value: str, text: str, attributes: Sequence[str]) -> Evidence:

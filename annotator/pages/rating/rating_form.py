@@ -9,13 +9,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotator.infrastructure.limits import (
-    LONGEST_EDIT,
-    LONGEST_EVIDENCE,
-    LONGEST_JUSTIFICATION,
-    LONGEST_NOTE,
-    MOST_EVIDENCE,
-)
+from annotator.infrastructure.limits import LONGEST_EDIT, LONGEST_JUSTIFICATION
 from annotator.models import (
     LONGEST_ACTIVE_SECONDS,
     NEITHER_VALID,
@@ -29,7 +23,13 @@ from annotator.models import (
 )
 from annotator.models.public_ids import response_number
 from annotator.pages.account.language_field import LanguageField
-from annotator.pages.rating.evidence_form import Evidence, evidence_name, filled_evidence, read_evidence
+from annotator.pages.rating.evidence_form import (
+    Evidence,
+    evidence_field,
+    evidence_name,
+    filled_evidence,
+    located_evidence,
+)
 from annotator.pages.rating.ranking_form import (
     RankedResponse,
     filled_ranks,
@@ -125,9 +125,7 @@ class RatingForm(ScoresForm):
                         choices=attribute.shown_checks, required=False, widget=forms.CheckboxSelectMultiple
                     )
             if self.attributes:
-                longest = MOST_EVIDENCE * (LONGEST_EVIDENCE + LONGEST_NOTE)
-                hidden = forms.CharField(required=False, max_length=longest, widget=forms.HiddenInput)
-                self.fields[evidence_name(response.public_id)] = hidden
+                self.fields[evidence_name(response.public_id)] = evidence_field()
             if project.ask_confidence:
                 confidence = choice(CONFIDENCE_TEXTS, _("Confidence in correctness"), letter)
                 self.fields[f"confidence-{response.public_id}"] = confidence
@@ -181,7 +179,7 @@ class RatingForm(ScoresForm):
                 text = _("Response %(letter)s: say what is unsafe about it.") % {"letter": letter}
                 self.add_error(f"unsafe-{response.public_id}", text)
             self._check_edit(letter, response)
-            self._locate_evidence(response)
+        self.evidence = located_evidence(self, self.responses, [attribute.key for attribute in self.attributes])
         refuse_unranked(self, self.responses, ascii_uppercase)
         texts = [name for name in self.fields if name == "justification" or name.startswith("written-")]
         written = [str(self.cleaned_data.get(name, "")) for name in texts]
@@ -193,14 +191,6 @@ class RatingForm(ScoresForm):
             if fault := table.fault():
                 self.add_error(None, forms.ValidationError(fault, code=table.id))
         return self.cleaned_data
-
-    def _locate_evidence(self, response: Response) -> None:
-        name = evidence_name(response.public_id)
-        try:
-            keys = [attribute.key for attribute in self.attributes]
-            self.evidence[response.pk] = read_evidence(self.cleaned_data.get(name, ""), response.text, keys)
-        except forms.ValidationError as fault:
-            self.add_error(name, fault)
 
     def _check_edit(self, letter: str, response: Response) -> None:
         """Drops an edit that is the response as it was, and requires the edit that a summary is of."""

@@ -164,7 +164,7 @@ def _address(request: HttpRequest, name: str, *places: object) -> str:
 def _page(request: HttpRequest, ratings: Reviewed, form: AdjudicationForm) -> dict[str, Any]:
     task, reviewer = ratings.task, user_of(request)
     following = _following(request, task)
-    refused = "" if task.state == Task.State.COMPLETE else str(WHY_NOT[Task.State(task.state)])
+    refused = "" if form.may_be_settled else str(WHY_NOT[Task.State(task.state)])
     return side_by_side(ratings) | {
         "form": form,
         "refused": refused,

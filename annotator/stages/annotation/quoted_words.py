@@ -18,10 +18,10 @@ def _is_letter(character: str) -> bool:
 class Letters:
     """The letters of a text without all that stands between them, with their places.
 
-    A selection is known by its letters, by the how-manieth of `of` such places it is (`nth`, from 0), by the letters
-    `before` and `after` it (AROUND of them), and by the share of the text's letters that stand before it. Where the
-    source has as many such places as the page, it is the nth. Else it is the one with the most of these neighbours,
-    and of several the one at the nearest share. evidence.js does the same on the page.
+    A selection is known by its letters, by its index `nth` (from 0) among the `of` places on the page with the same
+    letters, by the letters `before` and `after` it (AROUND of them), and by the share of the text's letters that stand
+    before it. Where the source has as many such places, it is the one of that index. Otherwise it is the one with the
+    most of these neighbours, and among equals the one at the nearest share. evidence.js does the same on the page.
     """
 
     def __init__(self, text: str) -> None:

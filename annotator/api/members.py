@@ -19,6 +19,7 @@ from annotator.api.fields import LARGEST, KnownFields, WholeNumberField, validat
 from annotator.api.filters import MemberFilter
 from annotator.api.model_serializers import ModelSerializer
 from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.limits import MOST_AHEAD
 from annotator.managing import member_actions, members, password_links
 from annotator.models import Membership, Project, Role
 from annotator.reading import access
@@ -39,6 +40,13 @@ class MemberSerializer(KnownFields, ModelSerializer[Membership]):
     acknowledged_version = serializers.IntegerField(read_only=True, help_text="of the guidelines; 0: none")
     password = serializers.CharField(write_only=True, required=False, trim_whitespace=False)
     quota = WholeNumberField(required=False, allow_null=True, min_value=0, max_value=LARGEST)
+    tasks_ahead = WholeNumberField(
+        required=False,
+        allow_null=True,
+        min_value=0,
+        max_value=MOST_AHEAD,
+        help_text="that their browser holds ahead; null: as many as the project says",
+    )
     languages = serializers.ListField(child=serializers.CharField(max_length=60), required=False, max_length=20)
 
     class Meta:
@@ -51,6 +59,7 @@ class MemberSerializer(KnownFields, ModelSerializer[Membership]):
             "accepted",
             "password",
             "quota",
+            "tasks_ahead",
             "languages",
             "paused_at",
             "pause_reason",
@@ -87,6 +96,7 @@ class MemberChangeSerializer(KnownFields):
 
     role = serializers.ChoiceField(choices=Role.choices, required=False)
     quota = WholeNumberField(required=False, allow_null=True, min_value=0, max_value=LARGEST)
+    tasks_ahead = WholeNumberField(required=False, allow_null=True, min_value=0, max_value=MOST_AHEAD)
     languages = serializers.ListField(child=serializers.CharField(max_length=60), required=False, max_length=20)
 
 
@@ -119,7 +129,12 @@ class Members(generics.ListCreateAPIView[Membership]):
         member, created = members.admit(
             project, username=data["user"]["username"], role=data.get("role"), password=data.get("password"), by=user
         )
-        members.limit(member, quota=data.get("quota", member.quota), languages=data.get("languages", member.languages))
+        members.limit(
+            member,
+            quota=data.get("quota", member.quota),
+            languages=data.get("languages", member.languages),
+            tasks_ahead=data.get("tasks_ahead", ...),
+        )
         return Response(
             MemberSerializer(self.get_queryset().get(pk=member.pk)).data,
             status=status.HTTP_201_CREATED if created else status.HTTP_200_OK,
@@ -144,6 +159,7 @@ class OneMember(APIView):
             role=data.get("role"),
             quota=data.get("quota", ...),
             languages=data.get("languages"),
+            tasks_ahead=data.get("tasks_ahead", ...),
             by=user,
         )
         return Response(MemberSerializer(member_of(member.project, username)).data)

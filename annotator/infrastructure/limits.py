@@ -19,6 +19,8 @@ MOST_SEGMENTS = 1_000
 LONGEST_CUT_TEXT = 200_000
 """Most characters of a text that has more than one segment."""
 MOST_ANNOTATORS = 25
+MOST_AHEAD = 20
+"""Tasks that one annotator's browser may hold before they are shown."""
 
 # A rubric --------------------------------------------------------------------------------------------------
 MOST_ATTRIBUTES, MOST_CHECKS = 20, 12

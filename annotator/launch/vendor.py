@@ -18,6 +18,7 @@ VENDOR, LOCK = ROOT / "static" / "vendor", ROOT / "requirements"
 FILES = {
     "echarts": {"LICENSE": ".", "NOTICE": ".", "licenses/*": ".", "dist/echarts.esm.min.js": "."},
     "@fontsource-variable/inter": {"LICENSE": ".", "files/inter-*-wght-normal.woff2": "."},
+    "idb": {"LICENSE": ".", "build/index.js": "."},
     "katex": {"LICENSE": ".", "dist/katex.min.js": ".", "dist/katex.min.css": ".", "dist/fonts/*.woff2": "fonts"},
 }
 """By package, patterns of its files and the folders that they go into, `.` being its own."""

@@ -264,20 +264,25 @@ def language_codes(project: Project, given: Sequence[str]) -> list[str]:
 
 
 @transaction.atomic
-def limit(member: Membership, *, quota: int | None, languages: Sequence[str]) -> None:
+def limit(
+    member: Membership, *, quota: int | None, languages: Sequence[str], tasks_ahead: int | None | EllipsisType = ...
+) -> None:
     """Sets how many tasks the member may rate (None: the project's number, 0: no limit), and in which languages.
+
+    `tasks_ahead` is how many their browser holds ahead (None: the project's number); left out, it stays.
 
     Raises:
         UnknownLanguage: one of the languages is not a language's code.
     """
-    before = {"quota": member.quota, "languages": member.languages}
+    ahead = member.tasks_ahead if isinstance(tasks_ahead, EllipsisType) else tasks_ahead
+    before = {"quota": member.quota, "languages": member.languages, "tasks_ahead": member.tasks_ahead}
     codes = list(languages)
     if codes != member.languages:  # values stored before this check existed stay until they are changed
         codes = language_codes(member.project, codes)
-    changed = audit.differences(before, {"quota": quota, "languages": codes})
+    changed = audit.differences(before, {"quota": quota, "languages": codes, "tasks_ahead": ahead})
     if changed:
-        member.quota, member.languages = quota, codes
-        member.save(update_fields=["quota", "languages"])
+        member.quota, member.languages, member.tasks_ahead = quota, codes, ahead
+        member.save(update_fields=["quota", "languages", "tasks_ahead"])
         # To the head of the line again: tasks that they passed over for their language may fit now.
         Tally.objects.filter(annotator=member.user, project=member.project).update(line=0)
         audit.record("membership.changed", _named(member), project=member.project, changed=changed)
@@ -290,17 +295,18 @@ def change(
     role: str | None = None,
     quota: int | EllipsisType | None = ...,
     languages: Sequence[str] | None = None,
+    tasks_ahead: int | EllipsisType | None = ...,
     by: User,
     seen: Seen | None = None,
 ) -> None:
-    """Gives the member a role and sets both limits, each where it is named: all of it, or nothing.
+    """Gives the member a role and sets their limits, each where it is named: all of it, or nothing.
 
     Raises:
         LastManager, UnknownLanguage: nothing is changed.
         ChangedMeanwhile: a value is no longer the one that the caller has seen.
     """
     one_change_at_a_time(member.project)
-    member.refresh_from_db(fields=["role", "offered_role", "quota", "languages"])
+    member.refresh_from_db(fields=["role", "offered_role", "quota", "languages", "tasks_ahead"])
     if seen:
         require_as_seen(member, seen)
     if role:
@@ -309,6 +315,7 @@ def change(
         member,
         quota=member.quota if isinstance(quota, EllipsisType) else quota,
         languages=member.languages if languages is None else languages,
+        tasks_ahead=tasks_ahead,
     )
 
 

@@ -78,6 +78,7 @@ GROUPS = (
             Setting("paused", Role.ANNOTATOR),
             Setting("quota", Role.REVIEWER),
             Setting("lease_minutes", Role.ANNOTATOR),
+            Setting("tasks_ahead", Role.ANNOTATOR),
         ),
     ),
     Group(

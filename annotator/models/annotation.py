@@ -93,6 +93,11 @@ class Assignment(models.Model):
     extra = models.BooleanField(
         db_default=False, help_text="submitted when its task had no room; a reviewer may admit it"
     )
+    shift = models.UUIDField(
+        null=True,
+        blank=True,
+        help_text="the page that holds the lease ahead, before the task is shown; none: it is shown, or was",
+    )
     leased_at = models.DateTimeField()
     lease_expires_at = models.DateTimeField()
 

@@ -11,6 +11,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.utils.translation import gettext_lazy as _
 
+from annotator.infrastructure.limits import MOST_AHEAD
 from annotator.models.project import Project, Role
 
 
@@ -76,6 +77,13 @@ class Membership(models.Model):
         help_text=_("Languages of the tasks that this person gets. Leave it empty for all languages."),
         verbose_name=_("languages"),
     )
+    tasks_ahead = models.PositiveSmallIntegerField(
+        _("tasks ready ahead"),
+        null=True,
+        blank=True,
+        validators=[MaxValueValidator(MOST_AHEAD)],
+        help_text=_("Tasks that this person's browser holds ahead. Leave it empty for the project's number."),
+    )
     gold_counts_from = models.DateTimeField(_("gold tasks count from"), null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -93,6 +101,7 @@ class Membership(models.Model):
             models.CheckConstraint(
                 condition=Q(offered_role="") | ~Q(offered_role=F("role")), name="nobody_is_offered_what_they_have"
             ),
+            models.CheckConstraint(condition=Q(tasks_ahead__lte=MOST_AHEAD), name="nobody_holds_a_crowd_of_tasks_ahead"),
         ]
 
     def __str__(self) -> str:

@@ -15,7 +15,7 @@ from django.db.models.functions import Coalesce
 from django.utils.module_loading import import_string
 from django.utils.translation import gettext_lazy as _
 
-from annotator.infrastructure.limits import MOST_ANNOTATORS
+from annotator.infrastructure.limits import MOST_AHEAD, MOST_ANNOTATORS
 from annotator.infrastructure.refusals import Refusal
 from annotator.models.account_names import require_addressable
 from annotator.models.rubric import LONGEST_DOMAIN, RatedByRubric, Rubric, names_of_domains
@@ -199,6 +199,16 @@ class Project(RatedByRubric, models.Model):
         validators=[MinValueValidator(1)],
         help_text=_("How long an annotator who does nothing keeps a task."),
     )
+    tasks_ahead = models.PositiveSmallIntegerField(
+        _("Tasks ready ahead"),
+        default=3,
+        db_default=3,
+        validators=[MaxValueValidator(MOST_AHEAD)],
+        help_text=_(
+            "The next tasks, which an annotator's browser holds so that nobody waits for them, also without a network. "
+            "Never more than an equal share of what is open; 0 means none."
+        ),
+    )
 
     paused = models.BooleanField(
         _("Paused"), default=False, help_text=_("Nobody gets a task. Annotators can still submit what they have begun.")
@@ -352,6 +362,7 @@ class Project(RatedByRubric, models.Model):
             models.CheckConstraint(
                 condition=Q(
                     lease_minutes__gte=1,
+                    tasks_ahead__lte=MOST_AHEAD,
                     qualification_tries__gte=1,
                     gold_window__gte=2,
                     qualification_threshold__range=(-1, 1),

@@ -9,7 +9,7 @@ from annotator.pages.account import login, settings
 from annotator.pages.data import data, data_export, data_import, data_task, releases
 from annotator.pages.people import annotators, invitations, people, person
 from annotator.pages.projects import agreement, guidelines, new_project, project_settings, projects, rubric, webhooks
-from annotator.pages.rating import history, qualification, work
+from annotator.pages.rating import history, qualification, shift, work
 from annotator.pages.review import bulk_changes, edits, quarantine, review
 
 urlpatterns = [
@@ -111,6 +111,9 @@ urlpatterns = [
         name="delete-mapping",
     ),
     path("projects/<slug:slug>/annotate/", work.annotate, name="annotate"),
+    path("projects/<slug:slug>/ahead/", shift.ahead, name="ahead"),
+    path("projects/<slug:slug>/let-go/", shift.let_go, name="let-go"),
+    path("worker.js", shift.worker, name="worker"),
     path("assignments/<int:assignment_id>/submit/", work.submit, name="submit"),
     path("assignments/<int:assignment_id>/revise/", history.revise, name="revise"),
     path("assignments/<int:assignment_id>/draft/", work.draft, name="draft"),

@@ -137,7 +137,7 @@ async function refuse(answer) {
 function missed(answer) {
   if (answer && REFUSED.includes(answer.status)) return void refuse(answer);
   const stranger = answer && (answer.type === "opaqueredirect" || answer.status === 403 || answer.status === 404);
-  if (stranger) say("stranger");
+  if (stranger) document.dispatchEvent(new CustomEvent("leaving:failed", { detail: "stranger" }));
   else if (!unsubmitted) say(memory.size > 0 ? "unkept" : "offline");
   sendSoon(RETRY);
 }
@@ -173,6 +173,19 @@ function fill(form, choices, fields = fieldsOf(form)) {
   }
   form.dispatchEvent(new Event("drafts:filled", { bubbles: true }));
 }
+
+// A task that has left by the outbox may come back as it was, until the server has it.
+document.addEventListener("shift:left", ({ target }) => {
+  clearTimeout(timer);
+  submitting = unsubmitted = false;
+  keep(target, [...fieldsOf(target).values()].filter((fields) => valuesOf(fields).some((value) => value !== "")));
+});
+document.addEventListener("shift:stored", ({ detail: { kind, url } }) => {
+  const form = formOf(), draft = url.replace(/[^/]+\/$/, "draft/");
+  if (form && kind !== "undo" && form.dataset.draft !== draft) localStorage.removeItem(`${PREFIX}${stamp(form).user}:${draft}`);
+});
+document.addEventListener("outbox:empty", () => { if (formOf() && !Object.keys(read(formOf())).length) say("saved"); });
+document.addEventListener("logged-in", () => sendSoon(0));
 
 // A choice yields where the server has stored another since, made later on another machine.
 function restore(before = () => {}) {

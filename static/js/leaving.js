@@ -1,12 +1,14 @@
 // Whatever leads away from the task (a skip, a report, another page) goes only where the server answers: a browser's
 // error page would take what was typed with it. The line #saved says that it did not go.
 import { freshToken } from "./csrf.js";
+import { settled } from "./shift.js";
 
 const PATIENCE = 5000, live = document.querySelector("script[data-live]").dataset.live;
 let allowed = null; // the form that may go now
 
 // Returns why not: "undone" where nobody answers, "stranger" for somebody who is logged out.
 async function hindrance() {
+  await settled();
   const heartbeat = document.querySelector("form[data-heartbeat]")?.dataset.heartbeat;
   const call = { redirect: "manual", signal: AbortSignal.timeout(PATIENCE) };
   if (heartbeat) Object.assign(call, { method: "POST", headers: { "X-CSRFToken": freshToken() } });

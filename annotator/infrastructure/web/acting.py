@@ -1,12 +1,16 @@
 """Does what a form of a page asks for, or shows its reader why it cannot be done."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from typing import Any
 
 from django.contrib import messages
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from annotator.infrastructure.refusals import Refusal
+
+INVALID = 422
 
 
 @contextmanager
@@ -16,3 +20,23 @@ def show_refusal(request: HttpRequest) -> Iterator[None]:
         yield
     except Refusal as refused:
         messages.error(request, str(refused))
+
+
+def answers_scripts(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Lets a script that accepts JSON alone send the view's form: what the next page would say is the whole answer.
+
+    That is {"said": [...]}, or with status 409 {"detail": ...} where it is refused. A form with faults comes back as
+    the page that shows them, with status 422.
+    """
+
+    @wraps(view)
+    def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        response = view(request, *args, **kwargs)
+        if request.accepts("text/html") or response.status_code == INVALID:
+            return response
+        said = list(messages.get_messages(request))
+        if refused := [str(one) for one in said if one.level == messages.ERROR]:
+            return JsonResponse({"detail": " ".join(refused)}, status=409)
+        return JsonResponse({"said": [str(one) for one in said]})
+
+    return answer

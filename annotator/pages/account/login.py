@@ -16,6 +16,7 @@ from django.views.decorators.http import require_GET
 from annotator.accounts import logins
 from annotator.pages.account.login_form import LoginForm
 from annotator.reading.access import user_of
+from annotator.stages import assignment
 
 _KEEPS_ANSWERS = re.compile(r"/assignments/\d+/|/qualification/\d+/|/projects/[^/]+/annotate/")
 
@@ -63,6 +64,8 @@ class Logout(LogoutView):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         # Before the session ends: afterwards nobody knows whose it was.
         logins.note_logout(request)
+        if request.user.is_authenticated:
+            assignment.let_go(request.user)
         return super().post(request, *args, **kwargs)
 
 

@@ -7,7 +7,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotator.infrastructure.limits import LONGEST_NOTE
+from annotator.infrastructure.limits import LONGEST_NOTE, MOST_AHEAD
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.stale_edits import FIELD, ChangedMeanwhile, sealed
 from annotator.managing import invitation_mails, members
@@ -194,14 +194,22 @@ class MemberForm(forms.Form):
     role = forms.ChoiceField(label=gettext_lazy("Role"), choices=Role.choices)
     languages = LanguagesField()
     quota = quota_field()
+    tasks_ahead = forms.IntegerField(
+        label=gettext_lazy("Tasks ready ahead"),
+        required=False,
+        min_value=0,
+        max_value=MOST_AHEAD,
+        help_text=gettext_lazy("Next tasks that their browser holds. Empty: the project's number; 0: none."),
+    )
     seen = SeenField()
 
     def __init__(self, member: Membership, data: Any = None) -> None:
         self.member = member
         self.theirs: list[Theirs] = []
-        shown = {"role": member.offered_role or member.role, "languages": member.languages, "quota": member.quota}
-        stored = {name: getattr(member, name) for name in ("role", "offered_role", "languages", "quota")}
-        super().__init__(data, initial=shown | {FIELD: sealed(stored)})
+        limits = {name: getattr(member, name) for name in ("languages", "quota", "tasks_ahead")}
+        stored = limits | {"role": member.role, "offered_role": member.offered_role}
+        shown = limits | {"role": member.offered_role or member.role, FIELD: sealed(stored)}
+        super().__init__(data, initial=shown)
         if member.offered_role:
             self.fields["role"].help_text = format_lazy(
                 gettext_lazy("The role stays “{role}” until the offer is accepted."), role=member.get_role_display()
@@ -212,7 +220,7 @@ class MemberForm(forms.Form):
         data = self.cleaned_data
         role = data["role"] if "role" in self.changed_data else None
         try:
-            limits = {"quota": data["quota"], "languages": data["languages"]}
+            limits = {name: data[name] for name in ("quota", "languages", "tasks_ahead")}
             members.change(self.member, role=role, **limits, by=by, seen=data[FIELD])
         except ChangedMeanwhile as stale:
             shown = [{"offered_role": "role"}.get(name, name) for name in stale.names]

@@ -13,8 +13,8 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
-from annotator.infrastructure.web.acting import show_refusal
-from annotator.infrastructure.web.middleware import HtmxRequest
+from annotator.infrastructure.web.acting import answers_scripts, show_refusal
+from annotator.infrastructure.web.middleware import STRICT, HtmxRequest
 from annotator.infrastructure.web.query_parameters import number_in
 from annotator.models import Assignment, Draft, Project, Report, Skip, SkipReason
 from annotator.pages.data.recut_form import recut as recut_form
@@ -47,12 +47,14 @@ def annotate(request: HttpRequest, slug: str) -> HttpResponse:
     user, since = user_of(request), database_now() - annotation.UNDO_FOR
     skips = Skip.objects.filter(assignment__annotator=user, assignment__state=Assignment.State.SKIPPED)
     reports = Report.objects.filter(assignment__annotator=user, decision="")
-    found: dict[str, Skip | Report | None] = {"undo": None, "undo_report": None}
+    found: dict[str, Skip | Report | bool | None] = {"undo": None, "undo_report": None}
     if (skipped := number_in(request.GET, "skipped")) is not None:
         found["undo"] = skips.filter(created_at__gt=since, assignment=skipped).first()
     if (reported := number_in(request.GET, "reported")) is not None:
         found["undo_report"] = reports.filter(created_at__gt=since, assignment=reported).first()
-    return render(request, "annotate.html", work_context(request, member.project, claimed) | found)
+    own = member.tasks_ahead
+    found["has_shift"] = bool(claimed.assignment and (member.project.tasks_ahead if own is None else own))
+    return render(request, "annotate.html", work_context(request, member.project, claimed) | found | {"policy": STRICT})
 
 
 def work_context(
@@ -86,6 +88,7 @@ def work_context(
 
 
 @require_http_methods(["GET", "POST"])
+@answers_scripts
 def submit(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     """Stores a complete rating and answers with the next task; an incomplete one comes back as it was.
 
@@ -96,8 +99,9 @@ def submit(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     project = mine.task.project
     if request.method == "GET":
         return redirect("annotate", project.slug)
-    # This page stores first ratings only: a form sent again must not become a revision.
-    if mine.state == Assignment.State.SUBMITTED:
+    # This page stores first ratings only: a form sent again must not become a revision. But one may have been taken
+    # back in a browser that did not know that it had arrived.
+    if mine.state == Assignment.State.SUBMITTED and "again" not in request.POST:
         messages.info(request, _("You have already rated this task. Your earlier rating is kept."))
         return _onwards(request, project)
     form = RatingForm(project, annotation.responses_to_rate(mine), by_cell(request.POST))
@@ -192,6 +196,7 @@ def heartbeat(request: HttpRequest, assignment_id: int) -> JsonResponse:
 
 
 @require_http_methods(["GET", "POST"])
+@answers_scripts
 def skip(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     """Skips the task for a reason. A GET comes from somebody who had to log in again."""
     # Its state stays the one from before the skip: a rating that was submitted is withdrawn, which has no undo.
@@ -215,6 +220,7 @@ def skip(request: HtmxRequest, assignment_id: int) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
+@answers_scripts
 def undo_skip(request: HttpRequest, assignment_id: int) -> HttpResponse:
     """Takes a skip back within ten seconds. A GET comes from somebody who had to log in again."""
     mine = access.own_assignment(user_of(request), assignment_id)
@@ -226,6 +232,7 @@ def undo_skip(request: HttpRequest, assignment_id: int) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
+@answers_scripts
 def report(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     """Reports unsafe content. A GET comes from somebody who had to log in again."""
     mine = access.own_assignment(user_of(request), assignment_id)
@@ -241,6 +248,7 @@ def report(request: HtmxRequest, assignment_id: int) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
+@answers_scripts
 def undo_report(request: HttpRequest, assignment_id: int) -> HttpResponse:
     """Takes a report back within ten seconds. A GET comes from somebody who had to log in again."""
     mine = access.own_assignment(user_of(request), assignment_id)

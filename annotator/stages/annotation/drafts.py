@@ -15,7 +15,7 @@ from annotator.infrastructure.refusals import Refusal
 from annotator.models import Assignment, Draft
 from annotator.reading.assignment_rows import locked
 from annotator.stages.annotation.submissions import allow_revision
-from annotator.stages.assignment import require_holding_or_at_work
+from annotator.stages.assignment import expiry, require_holding_or_at_work
 
 KEPT = timedelta(days=90)
 """How long a form is kept for an annotator whose lease has run out, and who may get the task again."""
@@ -59,7 +59,7 @@ def save_draft(
     if current:
         allow_revision(assignment)
     if assignment.state == Assignment.State.LEASED:
-        assignment.lease_expires_at = now + timedelta(minutes=assignment.task.project.lease_minutes)
+        assignment.lease_expires_at = expiry(assignment.task.project, now)
         assignment.save(update_fields=["lease_expires_at"])
     earlier = Draft.objects.filter(assignment=assignment).first()
     if earlier and changed:

@@ -13,7 +13,7 @@ from annotator.models import Assignment, Draft, Project, Report, Skip, SkipReaso
 from annotator.reading.assignment_rows import locked
 from annotator.stages import consensus
 from annotator.stages.annotation.recorded_refusals import Refused, record
-from annotator.stages.assignment import free_slot, passed_lately, require_holding_or_at_work
+from annotator.stages.assignment import expiry, free_slot, passed_lately, require_holding_or_at_work
 from annotator.stages.pii import quotations
 
 UNDO_FOR = timedelta(seconds=10)
@@ -165,8 +165,8 @@ def _lease_again(assignment: Assignment, now: datetime) -> bool:
     if slot is None or task.state not in (Task.State.OPEN, Task.State.GOLD):
         return False
     assignment.state, assignment.slot = Assignment.State.LEASED, slot
-    assignment.leased_at, assignment.lease_expires_at = now, now + timedelta(minutes=task.project.lease_minutes)
-    assignment.save(update_fields=["state", "slot", "leased_at", "lease_expires_at"])
+    assignment.leased_at, assignment.lease_expires_at, assignment.shift = now, expiry(task.project, now), None
+    assignment.save(update_fields=["state", "slot", "leased_at", "lease_expires_at", "shift"])
     return True
 
 

@@ -2,8 +2,9 @@
 
 import time
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from annotator.infrastructure.db.retries import in_transaction
 from annotator.infrastructure.db.statements import Statement
@@ -13,6 +14,7 @@ from annotator.stages.assignment import task_choice
 from annotator.stages.assignment.entitlement import REASONS, Entitlement
 from annotator.stages.assignment.leases import (
     WITH_RESPONSES,
+    expiry,
     in_order,
     make_room,
     reclaim_expired,
@@ -45,7 +47,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class _Situation:
+class Situation:
     """How the annotator stands in the project: their membership, how many tasks they have rated, what they have begun.
 
     `looked` is how far down the line of begun tasks they have looked, `own` the assignment that is leased to them, and
@@ -92,12 +94,21 @@ def _claim_at_once(project: Project, annotator: User, *, now: datetime) -> Claim
 
 def next_task(project: Project, annotator: User, *, now: datetime) -> Claim:
     """Does what `claim` does at once, in a transaction that has already taken the lock of `one_claim_at_a_time`."""
-    situation = _situation(project, annotator, now)
-    entitlement = situation.entitlement(project)
-    expires = now + timedelta(minutes=project.lease_minutes)
+    situation = situation_of(project, annotator, now=now)
     # Asked before anything bars them: people who are paused, or whose project is, finish what they have begun.
-    if not entitlement.excluded and (own := _renewed(situation.own, project, expires)):
+    if not situation.excluded and (own := _renewed(situation.own, project, now)):
         return Claim(own, responses_in_order(own))
+    return new_task(situation, project, annotator, now=now)
+
+
+def new_task(
+    situation: Situation, project: Project, annotator: User, *, now: datetime, shift: UUID | None = None
+) -> Claim:
+    """Leases a task that the annotator does not hold yet, ahead for the page `shift` if that is given.
+
+    The transaction has taken the lock of `one_claim_at_a_time` before the situation was read.
+    """
+    entitlement = situation.entitlement(project)
     if barred := entitlement.idle_reason():
         return Claim(None, reason=barred)
     if situation.member and situation.member.lacks_test():
@@ -117,7 +128,7 @@ def next_task(project: Project, annotator: User, *, now: datetime) -> Claim:
     if not half_done and (gold := task_choice.gold_instead(project, annotator)):
         make_room(gold)
         picked = Picked(gold.pk, [response.position for response in responses_of(gold)])
-    return _lease(picked, project, annotator, now=now, expires=expires)
+    return _lease(picked, project, annotator, now=now, shift=shift)
 
 
 _LOCK = Statement(ONE_CLAIM_AT_A_TIME)
@@ -132,6 +143,7 @@ def one_claim_at_a_time(annotator: User) -> None:
 
 
 # The newest task that is still leased to the annotator counts, even if its lease has expired: nobody has reclaimed it.
+# What is held ahead comes after what has been shown, the oldest first.
 # Next come tasks with a draft whose lease was reclaimed, so that people who return continue where they stopped.
 _SITUATION = Statement(f"""
 WITH standing AS MATERIALIZED (
@@ -147,7 +159,8 @@ SELECT m.id, m.role, m.paused_at, m.pause_reason, m.qualified_at, m.quota, m.lan
     m.done, m.line,
     (SELECT s.id FROM annotator_assignment s JOIN annotator_task t ON t.id = s.task_id
      WHERE s.annotator_id = %(annotator)s AND s.state = 'leased' AND t.project_id = %(project)s
-        AND t.state IN ('open', 'gold') ORDER BY s.leased_at DESC LIMIT 1),
+        AND t.state IN ('open', 'gold')
+     ORDER BY s.shift IS NOT NULL, CASE WHEN s.shift IS NOT NULL THEN s.leased_at END, s.leased_at DESC LIMIT 1),
     ARRAY(SELECT s.task_id FROM annotator_assignment s JOIN annotator_draft d ON d.assignment_id = s.id
      JOIN annotator_task t ON t.id = s.task_id
      WHERE s.annotator_id = %(annotator)s AND s.state = 'expired' AND t.project_id = %(project)s
@@ -160,12 +173,13 @@ FROM standing m
 _MEMBER_FIELDS = ("id", "role", "paused_at", "pause_reason", "qualified_at", "quota", "languages")
 
 
-def _situation(project: Project, annotator: User, now: datetime) -> _Situation:
+def situation_of(project: Project, annotator: User, *, now: datetime) -> Situation:
+    """Reads how the annotator stands, and locks the begun task that comes next."""
     (row,) = _SITUATION.rows(**_values(project, annotator, now))
     values = dict(zip(_MEMBER_FIELDS, row, strict=False))
     member = Membership(**values, project=project, user=annotator) if values["id"] else None
     end = len(row) - len(QueuePosition._fields)
-    return _Situation(member, *(*row[len(_MEMBER_FIELDS) : end], QueuePosition(*row[end:])))
+    return Situation(member, *(*row[len(_MEMBER_FIELDS) : end], QueuePosition(*row[end:])))
 
 
 def _values(project: Project, annotator: User, now: datetime) -> dict[str, Any]:
@@ -178,14 +192,14 @@ def plans(project: Project, annotator: User, *, now: datetime) -> list[str]:
     return [line, task_choice.untouched_plan(Candidate(project.pk, annotator.pk))]
 
 
-def _renewed(assignment_id: int | None, project: Project, expires: datetime) -> Assignment | None:
+def _renewed(assignment_id: int | None, project: Project, now: datetime) -> Assignment | None:
     """Extends the annotator's own lease; returns None if it was reclaimed a moment ago."""
     if assignment_id is None:
         return None
     # The UPDATE waits for whoever is reclaiming this lease and changes no row if they did. A read followed by a save
     # would hand out a task whose slot somebody else may have by now.
     leased = Assignment.objects.leased().filter(pk=assignment_id)
-    if not leased.update(lease_expires_at=expires):
+    if not leased.update(lease_expires_at=expiry(project, now), shift=None):
         return None
     own = leased.select_related("task").get()
     own.task.project = project
@@ -205,10 +219,10 @@ WITH free AS (
     UPDATE annotator_task SET open_slots = open_slots - 1 WHERE id = %(task)s
 ), leased AS (
     INSERT INTO annotator_assignment
-        (task_id, annotator_id, slot, state, response_order, leased_at, lease_expires_at)
-    SELECT %(task)s, %(annotator)s, slot, 'leased', %(order)s::smallint[], %(now)s, %(expires)s FROM free
+        (task_id, annotator_id, slot, state, response_order, leased_at, lease_expires_at, shift)
+    SELECT %(task)s, %(annotator)s, slot, 'leased', %(order)s::smallint[], %(now)s, %(expires)s, %(shift)s FROM free
     ON CONFLICT (task_id, annotator_id) DO UPDATE SET slot = excluded.slot, state = excluded.state,
-        leased_at = excluded.leased_at, lease_expires_at = excluded.lease_expires_at
+        leased_at = excluded.leased_at, lease_expires_at = excluded.lease_expires_at, shift = excluded.shift
     RETURNING id, slot, response_order
 )
 SELECT s.id, s.slot, s.response_order, {WITH_RESPONSES}
@@ -217,9 +231,9 @@ ORDER BY r.position
 """)
 
 
-def _lease(picked: Picked, project: Project, annotator: User, *, now: datetime, expires: datetime) -> Claim:
-    order = shuffled(picked.positions, picked.task, annotator)
-    rows = _LEASE.rows(task=picked.task, annotator=annotator.pk, now=now, expires=expires, order=order)
+def _lease(picked: Picked, project: Project, annotator: User, *, now: datetime, shift: UUID | None) -> Claim:
+    order, expires = shuffled(picked.positions, picked.task, annotator), expiry(project, now)
+    rows = _LEASE.rows(task=picked.task, annotator=annotator.pk, now=now, expires=expires, order=order, shift=shift)
     number, slot, order = rows[0][:3]
     task, responses = task_with_responses([row[3:] for row in rows])
     task.project = project  # or Django would read the project again
@@ -232,6 +246,7 @@ def _lease(picked: Picked, project: Project, annotator: User, *, now: datetime, 
         state=Assignment.State.LEASED,
         response_order=order,
         counts=True,
+        shift=shift,
         leased_at=now,
         lease_expires_at=expires,
     )

@@ -25,6 +25,11 @@ class TooManyGivenBack(Refusal):
     code = "too_many"
 
 
+def expiry(project: Project, now: datetime) -> datetime:
+    """Returns when a lease of the project ends that is taken or renewed now."""
+    return now + timedelta(minutes=project.lease_minutes)
+
+
 @in_transaction
 def heartbeat(assignment_id: int, *, now: datetime) -> Assignment:
     """Renews the lease of an annotator who is still working on the task.
@@ -38,7 +43,7 @@ def heartbeat(assignment_id: int, *, now: datetime) -> Assignment:
             "You no longer hold this task, so its lease cannot be renewed. Open the project to get your next task."
         )
         raise Refusal(text, code="not_leased")
-    assignment.lease_expires_at = now + timedelta(minutes=assignment.task.project.lease_minutes)
+    assignment.lease_expires_at = expiry(assignment.task.project, now)
     assignment.save(update_fields=["lease_expires_at"])
     return assignment
 
@@ -112,10 +117,11 @@ _COUNT_OPEN_SLOTS = Statement(
 
 def reclaim_expired(*, now: datetime) -> int:
     """Frees the slots of up to RECLAIM_AT_ONCE expired leases and returns how many; locked tasks are passed over."""
-    return _freed(_EXPIRE.rows(now=now, most=RECLAIM_AT_ONCE))
+    return freed(_EXPIRE.rows(now=now, most=RECLAIM_AT_ONCE))
 
 
-def _freed(rows: Sequence[Row]) -> int:
+def freed(rows: Sequence[Row]) -> int:
+    """Counts again the open slots of the tasks of which a lease has ended, a row for each; returns how many."""
     if rows:
         _COUNT_OPEN_SLOTS.run(tasks=[task for (task,) in rows])
     return len(rows)
@@ -137,7 +143,7 @@ def expire_all(*, now: datetime) -> int:
 
 @in_transaction
 def _expire_some(project: Project, *, now: datetime) -> int:
-    return _freed(_EXPIRE_IN_PROJECT.rows(now=now, most=RECLAIM_AT_ONCE, project=project.pk))
+    return freed(_EXPIRE_IN_PROJECT.rows(now=now, most=RECLAIM_AT_ONCE, project=project.pk))
 
 
 # Slots and orders ------------------------------------------------------------------------------------------

@@ -229,7 +229,7 @@ def lock_one(tasks: Iterable[int]) -> Picked | None:
 MANY = 100
 
 # Begun tasks behind the annotator's place in the line, and untouched ones, each read through its own partial index.
-# Both counts stop at MANY, so that the page costs the same however many tasks there are.
+# Both counts stop at `many`, so that the page costs the same however many tasks there are.
 _LEFT = Statement("""
 WITH me AS (
     SELECT coalesce(y.line, 0) AS line, coalesce(y.done, 0) AS done, coalesce(m.quota, p.quota) AS quota,
@@ -256,8 +256,14 @@ WITH me AS (
                             AND s.annotator_id = %(annotator)s AND s.state = ANY(%(states)s))
         LIMIT %(many)s
     ) reachable
+), mine AS (
+    SELECT count(*) FILTER (WHERE s.shift IS NULL) AS shown, count(s.shift) AS ahead
+    FROM annotator_assignment s JOIN annotator_task t ON t.id = s.task_id
+    WHERE s.annotator_id = %(annotator)s AND s.state = 'leased' AND t.project_id = %(project)s
 )
-SELECT least(begun.number + untouched.number, %(many)s), me.quota, me.done FROM begun, untouched, me
+SELECT least(begun.number + untouched.number + mine.ahead, %(many)s),
+    CASE WHEN me.quota > 0 THEN greatest(me.quota - me.done - greatest(mine.shown, 1), 0) END
+FROM begun, untouched, me, mine
 """)
 
 
@@ -266,6 +272,14 @@ def tasks_left(project: Project, annotator: User) -> int:
 
     MANY stands for any number from MANY on.
     """
-    ((available, quota, done),) = _LEFT.rows(project=project.pk, annotator=annotator.pk, states=HAD_BEFORE, many=MANY)
-    # The task that they hold uses up one of the quota as well.
-    return int(min(available, max(quota - done - 1, 0)) if quota else available)
+    available, allowed = available_to(project, annotator, most=MANY)
+    return available if allowed is None else min(available, allowed)
+
+
+def available_to(project: Project, annotator: User, *, most: int) -> tuple[int, int | None]:
+    """Counts, up to `most`, the tasks that the annotator holds ahead or can get, and how many their quota allows.
+
+    The tasks that they have begun use up the quota as well. The second number is None where there is no quota.
+    """
+    (row,) = _LEFT.rows(project=project.pk, annotator=annotator.pk, states=HAD_BEFORE, many=most)
+    return row[0], row[1]

@@ -36,6 +36,7 @@ urlpatterns = [
     # Django tries addresses in turn: the calls that annotators make for every task come first.
     path("assignments/<int:assignment_id>/annotation/", work.SubmitAnnotation.as_view(), name="annotation"),
     path("projects/<slug:slug>/next/", work.Next.as_view(), name="next"),
+    path("projects/<slug:slug>/ahead/", work.TasksAhead.as_view(), name="ahead"),
     path("token/", account.TokenView.as_view(), name="token"),
     path("tokens/", account.Tokens.as_view(), name="tokens"),
     path("tokens/<int:pk>/", account.OneToken.as_view(), name="one-token"),

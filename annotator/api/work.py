@@ -3,6 +3,7 @@
 from functools import lru_cache
 from time import monotonic
 from typing import Any
+from uuid import UUID
 
 from django.http import Http404
 from drf_spectacular.utils import (
@@ -16,7 +17,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator.api.fields import RankingField, validated
+from annotator.api.fields import LARGEST, KnownFields, RankingField, validated
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.scopes import ForAnnotators
 from annotator.api.segment_fields import (
@@ -80,6 +81,17 @@ class LeaseSerializer(serializers.Serializer[Any]):
     rubric = RubricSerializer(required=False)
     reason = serializers.CharField(required=False)
     detail = serializers.CharField(required=False)
+
+
+class AheadSerializer(KnownFields):
+    """Who holds tasks ahead: a number that a program makes for itself, and the assignment that it shows now."""
+
+    shift = serializers.UUIDField()
+    shown = serializers.IntegerField(required=False, allow_null=True, default=None, min_value=1, max_value=LARGEST)
+
+
+class LeasesAheadSerializer(serializers.Serializer[Any]):
+    leases = LeaseSerializer(many=True)
 
 
 class StoredAnnotationSerializer(serializers.Serializer[Any]):
@@ -148,6 +160,30 @@ class Next(ForAnnotators, APIView):
     def post(self, request: Request, slug: str) -> Response:
         project = access.membership(access.user_of(request), slug).project
         return Response(lease(assignment.claim(project, access.user_of(request), now=database_now())))
+
+
+class TasksAhead(ForAnnotators, APIView):
+    """Leases the caller's next tasks before they are shown, as many as the project and an equal share allow.
+
+    The answer has all that the caller holds ahead, in the order in which it is to be shown.
+    """
+
+    @extend_schema(request=AheadSerializer, responses=LeasesAheadSerializer)
+    def post(self, request: Request, slug: str) -> Response:
+        user = access.user_of(request)
+        project = access.membership(user, slug).project
+        data = validated(AheadSerializer(data=request.data))
+        held = assignment.stock_up(project, user, **data, now=database_now())
+        return Response({"leases": [lease(claimed) for claimed in assignment.claims_of(held)]})
+
+    @extend_schema(parameters=[OpenApiParameter("shift", UUID, required=True)], responses={204: None})
+    def delete(self, request: Request, slug: str) -> Response:
+        """Gives back what the caller holds ahead for this shift."""
+        user = access.user_of(request)
+        access.membership(user, slug)
+        data = validated(AheadSerializer(data={"shift": request.query_params.get("shift", "")}))
+        assignment.let_go(user, shift=data["shift"])
+        return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 class SubmitAnnotation(ForAnnotators, APIView):

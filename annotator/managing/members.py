@@ -265,7 +265,7 @@ def language_codes(project: Project, given: Sequence[str]) -> list[str]:
 
 @transaction.atomic
 def limit(
-    member: Membership, *, quota: int | None, languages: Sequence[str], tasks_ahead: int | None | EllipsisType = ...
+    member: Membership, *, quota: int | None, languages: Sequence[str], tasks_ahead: int | EllipsisType | None = ...
 ) -> None:
     """Sets how many tasks the member may rate (None: the project's number, 0: no limit), and in which languages.
 

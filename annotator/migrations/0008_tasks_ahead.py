@@ -48,7 +48,7 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="membership",
             constraint=models.CheckConstraint(
-                condition=models.Q(("tasks_ahead__lte", 20)), name="nobody_holds_a_crowd_of_tasks_ahead"
+                condition=models.Q(("tasks_ahead__lte", 20)), name="nobody_holds_many_tasks_ahead"
             ),
         ),
         migrations.AddConstraint(

@@ -101,11 +101,17 @@ class Membership(models.Model):
             models.CheckConstraint(
                 condition=Q(offered_role="") | ~Q(offered_role=F("role")), name="nobody_is_offered_what_they_have"
             ),
-            models.CheckConstraint(condition=Q(tasks_ahead__lte=MOST_AHEAD), name="nobody_holds_a_crowd_of_tasks_ahead"),
+            models.CheckConstraint(
+                condition=Q(tasks_ahead__lte=MOST_AHEAD), name="nobody_holds_many_tasks_ahead"
+            ),
         ]
 
     def __str__(self) -> str:
         return f"{self.user} as {self.role}"
+
+    def most_ahead(self) -> int:
+        """Returns how many tasks may be ready for this member before they are shown."""
+        return self.project.tasks_ahead if self.tasks_ahead is None else self.tasks_ahead
 
     def lacks_test(self) -> bool:
         """Returns whether the project asks for a test that this member has not passed."""

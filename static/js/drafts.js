@@ -77,7 +77,7 @@ function say(template, at = new Date(), detail = "") {
   const today = at.toDateString() === new Date().toDateString();
   const time = today ? at.toLocaleTimeString(language) : at.toLocaleString(language);
   line.textContent = line.dataset[template].replace("{time}", time).replace("{detail}", () => detail);
-  line.classList.toggle("unsent", template !== "saved"); // a sentence, which has a place of its own
+  line.classList.toggle("unsent", template !== "saved" && template !== "sent"); // a sentence, which has a place of its own
 }
 
 function sendSoon(wait) {
@@ -184,7 +184,7 @@ document.addEventListener("shift:stored", ({ detail: { kind, url } }) => {
   const form = formOf(), draft = url.replace(/[^/]+\/$/, "draft/");
   if (form && kind !== "undo" && form.dataset.draft !== draft) localStorage.removeItem(`${PREFIX}${stamp(form).user}:${draft}`);
 });
-document.addEventListener("outbox:empty", () => { if (formOf() && !Object.keys(read(formOf())).length) say("saved"); });
+document.addEventListener("outbox:empty", () => { if (formOf() && !Object.keys(read(formOf())).length) say("sent"); });
 document.addEventListener("logged-in", () => sendSoon(0));
 
 // A choice yields where the server has stored another since, made later on another machine.

@@ -23,7 +23,7 @@ const pristine = () => {
 };
 let current = able && rating() ? { id: numberOf(rating()), html: pristine(), at: Date.now() } : null;
 let last = null; // what was done last, with its task
-let left = 0, waiting = 0, isUnanswered = false, busy = false, works = false, isOurs = false, timer = null;
+let left = 0, waiting = 0, isUnanswered = false, isSent = false, busy = false, works = false, isOurs = false, timer = null;
 
 const say = (detail) => document.dispatchEvent(new CustomEvent("leaving:failed", { detail }));
 
@@ -146,7 +146,8 @@ async function step() {
   await count();
   if (result === STRANGER) say("stranger");
   else if (waiting && result !== SENT) say("offline");
-  else if (waiting === 0) document.dispatchEvent(new CustomEvent("outbox:empty"));
+  else if (waiting === 0 && isSent) document.dispatchEvent(new CustomEvent("outbox:empty"));
+  isSent = false;
   if (result !== SENT) timer = setTimeout(sync, RETRY);
   else if (!current) location.reload();
 }
@@ -168,6 +169,7 @@ async function stockUp() {
 // A refusal is said; what has faults comes back after the task at hand, as the server shows it.
 document.addEventListener("outbox:answered", async ({ detail: { item, status, page: shown, said, detail } }) => {
   isUnanswered = false;
+  isSent = true;
   if (status === 422) {
     const html = new DOMParser().parseFromString(shown, "text/html").getElementById("work").innerHTML;
     await comesBack({ id: item.id, slug: item.slug, html, at: Date.now() });

@@ -114,7 +114,7 @@ def test_annotators_calls_and_scoring_have_scopes_of_their_own() -> None:
                 by_scope.setdefault(scope, set()).add(place.removeprefix("api/v1/"))
     held = "assignments/<int:assignment_id>/"
     doings = {f"{held}{doing}" for doing in ("", "annotation/", "skip/", "report/", "guideline-gaps/", "heartbeat/")}
-    assert by_scope["annotate"] == {"projects/<slug:slug>/next/"} | doings
+    assert by_scope["annotate"] == {f"projects/<slug:slug>/{doing}/" for doing in ("next", "ahead")} | doings
     assert by_scope["score"] == {"score/", "openrlhf/<slug:slug>/"}
 
 

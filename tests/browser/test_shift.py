@@ -1,4 +1,4 @@
-"""A local shift: the next task is there at once, and what is done leaves in its order, whatever happens to the network."""
+"""A local shift: the next task is there at once, and what is done leaves in its order, whatever the network does."""
 
 from collections.abc import Callable, Iterator
 
@@ -103,7 +103,8 @@ def test_the_next_task_is_there_without_the_server(rater: Rater, talk: Project) 
     assert Assignment.objects.filter(shift__isnull=False).count() == 3
     page.context.set_offline(True)
     first = rate(page)
-    assert kept(page, "outbox") and len(kept(page)) == 2
+    assert kept(page, "outbox")
+    assert len(kept(page)) == 2
     expect(page.locator("#saved")).to_contain_text("Not sent yet")
     page.context.set_offline(False)
     wait_for_ratings(page, 1)
@@ -121,7 +122,8 @@ def test_ten_tasks_without_a_network(rater: Rater, talk: Project) -> None:
     page.context.set_offline(False)
     wait_for_ratings(page, 10)
     page.wait_for_timeout(300)
-    assert rated(talk) == done and len(set(done)) == 10
+    assert rated(talk) == done
+    assert len(set(done)) == 10
     assert Assignment.objects.submitted().filter(counts=True, extra=False).count() == 10
 
 
@@ -273,7 +275,8 @@ def test_a_page_that_is_loaded_again_goes_on(rater: Rater, talk: Project) -> Non
         done.append(rate(page))
         page.reload()
         page.wait_for_function(
-            "(texts) => !texts.some((text) => document.querySelector('.conversation')?.innerText.endsWith(text))", arg=done
+            "(texts) => !texts.some((text) => document.querySelector('.conversation')?.innerText.endsWith(text))",
+            arg=done,
         )
     wait_for_ratings(page, 3)
     assert rated(talk) == done
@@ -336,7 +339,7 @@ def test_another_person_finds_nothing_of_the_first(rater: Rater, talk: Project, 
             return all;
         }"""
     )
-    assert sorted(rows.values())[0] == 0
+    assert min(rows.values()) == 0
 
 
 def wait_for_names(page: Page, number: int) -> None:

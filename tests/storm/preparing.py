@@ -1,7 +1,7 @@
 """A process of its own: makes the tables, the crew, its manager and the tasks, and prints their tokens as JSON.
 
 A trigger writes down what the product does not keep: how often a lease ran out, and whether anybody held two open tasks
-at once.
+at once, but for those ahead.
 """
 
 import json
@@ -23,6 +23,7 @@ BEGIN
     ELSIF NEW.state = 'leased' AND EXISTS (
         SELECT FROM annotator_assignment s JOIN annotator_task t ON t.id = s.task_id AND t.state = 'open'
         WHERE s.annotator_id = NEW.annotator_id AND s.state = 'leased' AND s.id <> NEW.id
+            AND s.shift IS NULL AND NEW.shift IS NULL
     ) THEN
         INSERT INTO storm_two_at_once VALUES (NEW.annotator_id);
     END IF;

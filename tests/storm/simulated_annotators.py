@@ -1,4 +1,4 @@
-"""Annotators who claim, dawdle, forget, skip, click twice and change their minds, and repeat what was not answered."""
+"""Annotators who claim, lease ahead, dawdle, forget, skip, click twice, change their minds, and ask until answered."""
 
 import asyncio
 import json
@@ -6,6 +6,7 @@ import random
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ RATING = ("rate", "heartbeat", "dawdle", "regret")
 SIT_SECONDS = (0.3, 1.5)
 CARRY, TWICE, AGAIN, REVISE, FAR_AWAY = 0.5, 0.1, 0.05, 0.04, 0.1
 """Shares of the ratings: asking for the next task, sent twice at once, sent again, changed later, far from others."""
+STOCK, CLOSE = 0.7, 0.05
+"""Shares of the tasks of whoever leases ahead: asking for more of them, giving back what was not shown."""
 PAUSE_SECONDS, IDLE_SECONDS = 0.1, 0.5
 ANSWER_SECONDS = 60
 LAST_WORDS = ("all_done", "you_did_all")
@@ -89,6 +92,8 @@ class Annotator:
         self.dice = random.Random(f"storm:{number}")
         self.lines: dict[int, tuple[int, Connection]] = {}
         self.texts = 0
+        self.leases_ahead, self.shift, self.shelf = number % 2 == 0, str(uuid.uuid4()), list[Json]()
+        self.had: set[int] = set()
 
     # What they do ------------------------------------------------------------------------------------------
 
@@ -96,7 +101,7 @@ class Annotator:
         lease: Json | None = None
         while True:
             acts = self.crew.acts
-            lease = lease or await self.claim()
+            lease = lease or self.from_shelf() or await self.claim()
             self.crew.idle.pop(self.number, None)
             if lease["assignment"] is None:
                 await self.rest(lease["reason"], acts)
@@ -128,8 +133,26 @@ class Annotator:
         claimed: Json = answers[-1].data if answers[-1].status == 200 else {"assignment": None, "reason": "refused"}
         return claimed
 
+    def from_shelf(self) -> Json | None:
+        self.shelf = [lease for lease in self.shelf if lease["assignment"] not in self.had]
+        return self.shelf.pop(0) if self.shelf else None
+
+    async def look_ahead(self, shown: int) -> None:
+        """What is kept is rated later without another word, as in a browser without a network."""
+        body = {"shift": self.shift, "shown": shown}
+        answer = await self.answered("ahead", "POST", f"projects/{SLUG}/ahead/", body)
+        self.check(answer, answer.status == 200)
+        self.shelf = answer.data["leases"] if answer.status == 200 else []
+        if self.chance(CLOSE):
+            answer = await self.answered("let go", "DELETE", f"projects/{SLUG}/ahead/?shift={self.shift}")
+            self.check(answer, answer.status == 204)
+            self.shelf = []
+
     async def deal_with(self, lease: Json) -> Json | None:
         """The next lease, where an answer brought one."""
+        self.had.add(lease["assignment"])
+        if self.leases_ahead and self.chance(STOCK):
+            await self.look_ahead(lease["assignment"])
         (habit,) = self.dice.choices(list(HABITS), weights=list(HABITS.values()))
         if unloved(lease):
             habit = "skip" if self.number > FANS else "rate"

@@ -19,7 +19,6 @@ from annotator.pages.rating.work import work_context
 from annotator.reading import access
 from annotator.reading.access import user_of
 from annotator.stages import assignment
-from annotator.stages.assignment import Ahead, Claim
 
 
 @require_POST
@@ -41,19 +40,14 @@ def ahead(request: HttpRequest, slug: str) -> HttpResponse:
     held = assignment.stock_up(project, user, shift=shift, shown=number_in(request.POST, "shown"), now=now)
     has = set(request.POST.getlist("has"))
     tasks = {}
-    for mine, work in _works(held):
-        mark = _mark(project, mine)
-        fresh = f"{mine.pk}:{mark}" in has
-        tasks[mine.pk] = {"mark": mark} if fresh else {"mark": mark, "html": _rendered(request, project, work)}
+    for claimed in assignment.claims_of(held):
+        if (mine := claimed.assignment) is None:
+            continue
+        tasks[mine.pk] = {"mark": (mark := _mark(project, mine))}
+        if f"{mine.pk}:{mark}" not in has:
+            tasks[mine.pk]["html"] = render_to_string("_task.html", work_context(request, project, claimed), request)
     left = render_to_string("_left.html", {"left": assignment.tasks_left(project, user)}, request)
     return JsonResponse({"order": list(tasks), "tasks": tasks, "left": left, "user": user.pk})
-
-
-def _works(held: Ahead) -> list[tuple[Assignment, Claim | Assignment]]:
-    """Returns each assignment that is held ahead, in its order, with what its page is made of."""
-    rows = Assignment.objects.select_related("task__project__rubric").in_bulk(held.kept)
-    kept = [(rows[number], rows[number]) for number in held.kept]
-    return [*kept, *((claim.assignment, claim) for claim in held.new if claim.assignment)]
 
 
 def _mark(project: Project, mine: Assignment) -> str:
@@ -61,10 +55,6 @@ def _mark(project: Project, mine: Assignment) -> str:
     settings = [getattr(project, name) for name in NAMES if hasattr(project, name)]
     seen = (get_language(), mine.task.redacted_at, mine.task.pii_scanned_at, project.rubric.version, settings)
     return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
-
-
-def _rendered(request: HttpRequest, project: Project, work: Claim | Assignment) -> str:
-    return render_to_string("_task.html", work_context(request, project, work), request)
 
 
 @require_POST

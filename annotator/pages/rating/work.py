@@ -52,8 +52,7 @@ def annotate(request: HttpRequest, slug: str) -> HttpResponse:
         found["undo"] = skips.filter(created_at__gt=since, assignment=skipped).first()
     if (reported := number_in(request.GET, "reported")) is not None:
         found["undo_report"] = reports.filter(created_at__gt=since, assignment=reported).first()
-    own = member.tasks_ahead
-    found["has_shift"] = bool(claimed.assignment and (member.project.tasks_ahead if own is None else own))
+    found["has_shift"] = bool(claimed.assignment and member.most_ahead())
     return render(request, "annotate.html", work_context(request, member.project, claimed) | found | {"policy": STRICT})
 
 

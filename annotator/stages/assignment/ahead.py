@@ -11,9 +11,9 @@ from uuid import UUID
 
 from annotator.infrastructure.db.retries import in_transaction
 from annotator.infrastructure.db.statements import Statement
-from annotator.models import Membership, Project, User
+from annotator.models import Assignment, Membership, Project, User
 from annotator.stages.assignment.claims import Claim, new_task, one_claim_at_a_time, situation_of
-from annotator.stages.assignment.leases import expiry, freed
+from annotator.stages.assignment.leases import expiry, freed, responses_in_order
 from annotator.stages.assignment.task_choice import available_to
 
 
@@ -23,6 +23,13 @@ class Ahead:
 
     kept: Sequence[int] = ()
     new: Sequence[Claim] = field(default_factory=list)
+
+
+def claims_of(held: Ahead) -> list[Claim]:
+    """Reads the tasks of all leases that are held ahead, in their order."""
+    rows = Assignment.objects.select_related("task__project__rubric").in_bulk(held.kept)
+    kept = [rows[number] for number in held.kept if number in rows]
+    return [*(Claim(mine, responses_in_order(mine)) for mine in kept), *held.new]
 
 
 @in_transaction
@@ -79,11 +86,10 @@ WHERE s.state = 'leased' AND t.project_id = %(project)s AND s.annotator_id <> %(
 
 def _share(project: Project, annotator: User, member: Membership | None) -> int:
     """Returns how many tasks the annotator may hold ahead: as wanted, but never more than an equal share."""
-    own = member.tasks_ahead if member else None
-    wanted = project.tasks_ahead if own is None else own
+    wanted = member.most_ahead() if member else project.tasks_ahead
     if not wanted:
         return 0
-    ((others,),) = _OTHERS.rows(project=project.pk, annotator=annotator.pk)
+    others: int = _OTHERS.rows(project=project.pk, annotator=annotator.pk)[0][0]
     # With one more, as somebody may come who finds nothing otherwise.
     people = others + 2
     available, allowed = available_to(project, annotator, most=wanted * people)

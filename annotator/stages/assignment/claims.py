@@ -148,13 +148,13 @@ def one_claim_at_a_time(annotator: User) -> None:
 _SITUATION = Statement(f"""
 WITH standing AS MATERIALIZED (
     SELECT m.id, m.role, m.paused_at, m.pause_reason, m.qualified_at, m.quota, m.languages,
-        CASE WHEN m.languages <> '{{}}' THEN m.languages::text[] || ''::text END AS spoken,
+        m.tasks_ahead, CASE WHEN m.languages <> '{{}}' THEN m.languages::text[] || ''::text END AS spoken,
         coalesce(y.done, 0) AS done, coalesce(y.line, 0) AS line
     FROM (SELECT 1) AS one
     LEFT JOIN annotator_membership m ON m.user_id = %(annotator)s AND m.project_id = %(project)s
     LEFT JOIN annotator_tally y ON y.annotator_id = %(annotator)s AND y.project_id = %(project)s
 ), {NEXT_IN_LINE}
-SELECT m.id, m.role, m.paused_at, m.pause_reason, m.qualified_at, m.quota, m.languages,
+SELECT m.id, m.role, m.paused_at, m.pause_reason, m.qualified_at, m.quota, m.languages, m.tasks_ahead,
     EXISTS (SELECT FROM annotator_exclusion e WHERE e.project_id = %(project)s AND e.annotator_id = %(annotator)s),
     m.done, m.line,
     (SELECT s.id FROM annotator_assignment s JOIN annotator_task t ON t.id = s.task_id
@@ -170,7 +170,7 @@ SELECT m.id, m.role, m.paused_at, m.pause_reason, m.qualified_at, m.quota, m.lan
 FROM standing m
 """)
 # In the order in which _SITUATION selects them.
-_MEMBER_FIELDS = ("id", "role", "paused_at", "pause_reason", "qualified_at", "quota", "languages")
+_MEMBER_FIELDS = ("id", "role", "paused_at", "pause_reason", "qualified_at", "quota", "languages", "tasks_ahead")
 
 
 def situation_of(project: Project, annotator: User, *, now: datetime) -> Situation:

@@ -330,7 +330,7 @@ def dismiss(member: Membership) -> None:
     member.refresh_from_db(fields=["role"])
     _require_another_manager(member)
     leased = Assignment.objects.leased().filter(annotator=member.user, task__project=member.project)
-    for assignment_id in list(leased.values_list("pk", flat=True)):
+    for assignment_id in list(leased.order_by("task").values_list("pk", flat=True)):
         assignment.release(assignment_id)
     audit.record("membership.ended", _named(member), project=member.project, role=member.role)
     member.delete()

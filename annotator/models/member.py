@@ -101,9 +101,7 @@ class Membership(models.Model):
             models.CheckConstraint(
                 condition=Q(offered_role="") | ~Q(offered_role=F("role")), name="nobody_is_offered_what_they_have"
             ),
-            models.CheckConstraint(
-                condition=Q(tasks_ahead__lte=MOST_AHEAD), name="nobody_holds_many_tasks_ahead"
-            ),
+            models.CheckConstraint(condition=Q(tasks_ahead__lte=MOST_AHEAD), name="nobody_holds_many_tasks_ahead"),
         ]
 
     def __str__(self) -> str:

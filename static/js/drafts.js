@@ -114,6 +114,7 @@ async function send(form) {
   sending = false;
   if (form !== formOf()) return; // the next task has come meanwhile
   if (!stored) return void missed(answer);
+  document.dispatchEvent(new CustomEvent("server:knows"));
   base = Date.parse(stored.saved_at);
   // A choice that was changed while the request was under way is sent next.
   const left = Object.entries(read(form)).filter(([name, { at }]) => at !== sent[name]?.at);
@@ -156,7 +157,7 @@ document.addEventListener("input", ({ target }) => {
 });
 document.addEventListener("cells:put", ({ target, detail }) => keepSoon(target.form, detail.map((cell) => [cell])));
 document.addEventListener("visibilitychange", () => { if (document.hidden) send(formOf()); });
-addEventListener("online", () => send(formOf()));
+for (const back of ["online", "logged-in"]) addEventListener(back, () => send(formOf()));
 addEventListener("beforeunload", () => {
   leaving = true;
   setTimeout(() => { leaving = false; sendSoon(0); }, PATIENCE); // the person stayed, or something was downloaded
@@ -174,18 +175,19 @@ function fill(form, choices, fields = fieldsOf(form)) {
   form.dispatchEvent(new Event("drafts:filled", { bubbles: true }));
 }
 
-// A task that has left by the outbox may come back as it was, until the server has it.
+// A task that has left may come back as it was, until the server has it.
 document.addEventListener("shift:left", ({ target }) => {
   clearTimeout(timer);
   submitting = unsubmitted = false;
   keep(target, [...fieldsOf(target).values()].filter((fields) => valuesOf(fields).some((value) => value !== "")));
 });
-document.addEventListener("shift:stored", ({ detail: { kind, url } }) => {
-  const form = formOf(), draft = url.replace(/[^/]+\/$/, "draft/");
-  if (form && kind !== "undo" && form.dataset.draft !== draft) localStorage.removeItem(`${PREFIX}${stamp(form).user}:${draft}`);
+document.addEventListener("shift:stored", ({ detail: { kind, url, user } }) => {
+  const draft = url.replace(/[^/]+\/$/, "draft/"), key = `${PREFIX}${user}:${draft}`;
+  if (kind === "undo" || formOf()?.dataset.draft === draft) return;
+  memory.delete(key);
+  localStorage.removeItem(key);
 });
 document.addEventListener("outbox:empty", () => { if (formOf() && !Object.keys(read(formOf())).length) say("sent"); });
-document.addEventListener("logged-in", () => sendSoon(0));
 
 // A choice yields where the server has stored another since, made later on another machine.
 function restore(before = () => {}) {

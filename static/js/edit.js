@@ -1,3 +1,8 @@
+// A version that was begun is open when the form comes back.
+document.addEventListener("drafts:filled", ({ target }) => {
+  for (const edit of target.querySelectorAll("details.edit")) edit.open ||= [...edit.querySelectorAll("textarea")].some(({ value }) => value.trim());
+});
+
 // Starts a better version of a response from its own text, which the person then changes.
 document.addEventListener("click", ({ target }) => {
   const button = target.closest("[data-start-from]");

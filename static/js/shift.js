@@ -1,217 +1,250 @@
 // A local shift: the next task stands there at once, as this browser keeps it ready. What is done leaves by the outbox,
 // also while the network or the server is away.
 import { freshToken } from "./csrf.js";
-import { comesBack, forgetOthers, keepPages, open, outbox, post, ready, replace, showing, take, wasLeft } from "./kept.js";
-import { call, outcome, SENT, sendAll, STRANGER, takeBack } from "./outbox.js";
+import { atHand, comesBack, forgetOthers, forgetReady, isLeft, keepPages, open, outbox, post, ready, replace, shows, take } from "./kept.js";
+import { AWAY, call, outcome, SENT, sendAll, STRANGER, takeBack, unsentItems, unstick } from "./outbox.js";
 import { every, isAsked, isComplete } from "./questions.js";
 
-const RETRY = 4000, RENEW = 60_000;
+const RETRY = 4000, RENEW = 60_000, KINDS = { skip: "skip", report: "report" };
 const work = document.getElementById("work"), { ahead, letGo, slug, user, policy, guidelines } = work.dataset;
 // Only where the browser can keep pages apart by person: not over plain http, but for this machine's own.
-const able = Boolean(ahead) && isSecureContext && "locks" in navigator && "serviceWorker" in navigator && "indexedDB" in window;
-const page = able && new Response(`<!doctype html>${document.documentElement.outerHTML.replace("<html", "<html data-kept")}`, {
-  headers: { "Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": policy },
-});
-const token = able && crypto.randomUUID();
+const able = Boolean(user) && isSecureContext && "locks" in navigator && "serviceWorker" in navigator && "indexedDB" in window;
+const wasKept = "kept" in document.documentElement.dataset, token = able && crypto.randomUUID();
 
 const numberOf = (form) => Number(form?.action.match(/assignments\/(\d+)\//)?.[1]);
 const rating = () => document.getElementById("rating");
-const pristine = () => {
+
+function pristine() {
   const copy = work.cloneNode(true);
   for (const one of copy.querySelectorAll("#messages, .undo")) one.remove();
   return copy.innerHTML;
-};
-let current = able && rating() ? { id: numberOf(rating()), html: pristine(), at: Date.now() } : null;
-let last = null; // what was done last, with its task
-let left = 0, waiting = 0, isUnanswered = false, isSent = false, busy = false, works = false, isOurs = false, timer = null;
+}
+
+// The page without its task: a kept one goes on with what waits.
+function emptied() {
+  const copy = document.documentElement.cloneNode(true);
+  copy.dataset.kept = "";
+  copy.querySelector("#work").replaceChildren();
+  const headers = { "Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": policy };
+  return new Response(`<!doctype html>${copy.outerHTML}`, { headers });
+}
+
+const page = able && !wasKept && ahead ? emptied() : null;
+let current = able && ahead && rating() ? { id: numberOf(rating()), slug, html: pristine(), at: Date.now() } : null;
+let last = null, rated = null; // what was done last, and the last rating
+let left = 0, unsent = new Set(), isAway = false, isSent = false, works = false, isOurs = false, timer = null;
 
 const say = (detail) => document.dispatchEvent(new CustomEvent("leaving:failed", { detail }));
 
-// Shows a task as the page would: its clock has gone on since it was drawn.
-function show(task, { undo = "", again = false } = {}) {
-  const drawn = document.createElement("template");
-  drawn.innerHTML = `<div id="messages" role="status" aria-live="polite"></div>${undo}${task.html}`;
-  const stamp = drawn.content.querySelector("[data-since]"), previous = drawn.content.querySelector(".previous");
-  if (stamp) stamp.dataset.now = Number(stamp.dataset.now) + (Date.now() - task.at) / 1000;
-  if (previous && last?.kind === "submit" && last.id !== task.id) {
-    previous.href = `${last.url.replace("/submit/", "/revise/")}?next=${encodeURIComponent(location.pathname)}`;
-    previous.hidden = false;
-  }
-  current = { ...task, again };
-  put(drawn.innerHTML);
+function note(text, isWrong) {
+  const line = document.createElement("p");
+  line.className = `message ${isWrong ? "error" : "info"}`;
+  line.textContent = text;
+  document.getElementById("messages")?.append(line);
 }
 
 function put(html) {
   isOurs = true;
-  htmx.swap("#work", html, { swapStyle: "innerHTML", swapDelay: 0, settleDelay: 0 });
+  htmx.swap("#work", `<div id="messages" role="status" aria-live="polite"></div>${html}`, { swapStyle: "innerHTML", swapDelay: 0, settleDelay: 0 });
   isOurs = false;
 }
 
-// The server has answered with a task itself: with the next one, or with this one as it is now.
-document.addEventListener("htmx:afterSettle", async ({ target }) => {
-  if (target !== work || isOurs || !works) return;
-  const id = numberOf(rating());
-  current = id ? { id, html: pristine(), at: Date.now(), again: current?.id === id && current.again } : null;
-  if (!id) return;
-  if (last?.id !== id) last = null;
-  await showing(id, slug);
-  sync();
-});
-
-function showNothing() {
-  current = null;
-  const drawn = document.getElementById("shift-over").content.cloneNode(true).firstElementChild;
-  put(`<div id="messages" role="status" aria-live="polite"></div>${drawn.outerHTML}`);
-}
-
-async function showNext(undo) {
-  const task = await take(slug);
-  if (task) show(task, { undo });
-  else showNothing();
+// Shows a task as the page would: its clock has gone on since it was drawn.
+async function show(task, { undo = "", again = false } = {}) {
+  const drawn = document.createElement("template");
+  drawn.innerHTML = undo + task.html;
+  const stamp = drawn.content.querySelector("[data-since]"), previous = drawn.content.querySelector(".previous");
+  if (stamp) stamp.dataset.now = Number(stamp.dataset.now) + (Date.now() - task.at) / 1000;
+  if (previous && rated && rated.id !== task.id) {
+    previous.href = `${rated.url.replace("/submit/", "/revise/")}?next=${encodeURIComponent(location.pathname)}`;
+    previous.hidden = false;
+  }
+  current = { id: task.id, slug, html: task.html, at: task.at, again };
+  put(drawn.innerHTML);
+  await shows(current);
   await count();
 }
 
-async function count() {
-  [left, waiting] = [(await ready(slug)).length, (await outbox()).length];
+async function showNext(undo = "", again = false) {
+  const task = await take(slug, { late: isAway || !navigator.onLine, again });
+  if (task) return show(task, { undo });
+  current = null;
+  put(undo + document.getElementById("shift-over").innerHTML);
+  return count();
 }
 
-// What may go on without an answer: a page is ready, or nobody answers anyhow.
-const goesAlone = () => works && current && (left > 0 || waiting > 0 || isUnanswered || !navigator.onLine);
+async function count() {
+  left = await atHand(slug);
+  unsent = new Set((await unsentItems()).map(({ id }) => id));
+}
+
+// What may go on without an answer: a task waits, or nobody answers anyhow.
+const goesAlone = () => left > 0 || isAway || !navigator.onLine;
 const isWhole = () => every().filter((one) => isAsked(one) && one.matches("[data-question], .segments")).every(isComplete);
-const KINDS = { skip: "skip", report: "report" };
 const undoOf = (kind) => document.getElementById(`undo-${kind}`)?.innerHTML.replaceAll("/0/", `/${last.id}/`) ?? "";
 
 async function leave(form, kind, fields) {
-  const item = { slug, id: current.id, kind, url: new URL(form.action).pathname, fields, html: current.html, at: current.at };
-  if (current.again) item.fields.push(["again", "1"]);
-  item.key = await post(item);
-  await showing(item.id, slug, true);
+  const { id, html, at, again } = current;
+  if (again) fields.push(["again", "1"]);
+  last = { user, slug, id, kind, url: new URL(form.action).pathname, fields, html, at, again };
+  if (kind === "submit") rated = last;
+  await post(last);
+  await isLeft(id, slug);
   rating().dispatchEvent(new CustomEvent("shift:left", { bubbles: true }));
-  last = item;
   await showNext(KINDS[kind] ? undoOf(kind) : "");
+  sync();
+}
+
+async function giveWay(item) {
+  const again = Boolean(item.again || (item.tried && item.kind === "submit"));
+  last = null;
+  if (current) await comesBack(current);
+  await show(item, { again });
   sync();
 }
 
 // An undo that the server need not hear of is a step back; else it is one more step.
 async function undo(form) {
-  const item = last, { key, ...step } = item;
-  if (!(await takeBack(user, item.id))) await post({ ...step, kind: "undo", url: new URL(form.action).pathname, fields: [], tried: false });
-  await giveWay(item, false);
+  const { key, tried, fails, stuck, ...step } = last, url = new URL(form.action).pathname;
+  if (!(await takeBack(user, step.id))) await post({ ...step, kind: "undo", url, fields: [], pressed: Date.now() });
+  await giveWay(step);
 }
 
-async function giveWay(item, again) {
-  last = null;
-  if (current) await comesBack({ ...current, slug });
-  await showing(item.id, slug);
-  show({ id: item.id, html: item.html, at: item.at }, { again });
-  await count();
-  sync();
-}
-
-// The event is taken before anything else hears of it, so that nothing is sent twice.
-function once(event, step) {
+// The event is taken before anything else hears of it, so that nothing is sent twice: one step after the other, each
+// only while what it is about is still shown.
+let steps = Promise.resolve();
+function inTurn(event, step) {
+  const { target } = event;
   event.preventDefault();
   event.stopImmediatePropagation();
-  if (busy) return;
-  busy = true;
-  step().catch(() => { works = false; say("undone"); }).finally(() => { busy = false; });
+  steps = steps.then(() => (target.isConnected ? step() : null)).catch(() => { works = false; say("undone"); });
 }
 
 document.addEventListener("submit", (event) => {
-  const form = event.target;
-  if (form.matches("#work .undo") && last && numberOf(form) === last.id) return once(event, () => undo(form));
-  const kind = form.id === "rating" ? "submit" : KINDS[form.closest("#work details")?.id];
-  if (!kind || !goesAlone() || (kind === "submit" ? !isWhole() : !new FormData(form).get(kind === "skip" ? "reason" : "category"))) return;
-  once(event, () => leave(form, kind, [...new FormData(form)].filter(([name]) => name !== "csrfmiddlewaretoken")));
+  const form = event.target, kind = form.id === "rating" ? "submit" : KINDS[form.closest("#work details")?.id];
+  if (form.action.endsWith("/logout/") && works) { works = false; forgetReady(); }
+  if (!works || !ahead) return;
+  if (form.matches("#work .undo") && last && numberOf(form) === last.id) return inTurn(event, () => undo(form));
+  if (!kind || !current || (kind === "submit" ? !isWhole() : !new FormData(form).get(kind === "skip" ? "reason" : "category"))) return;
+  if (goesAlone()) inTurn(event, () => leave(form, kind, [...new FormData(form)].filter(([name]) => name !== "csrfmiddlewaretoken")));
+  else if (unsent.size) inTurn(event, async () => { await sync(); form.requestSubmit(); });
 }, { capture: true });
 
 document.addEventListener("click", (event) => {
   const link = event.target.closest(".previous");
-  if (!link || !works || last?.kind !== "submit" || !link.pathname.includes(`/${last.id}/`)) return;
-  once(event, async () => {
-    const item = last;
-    if (await takeBack(user, item.id)) await giveWay(item, Boolean(item.tried));
-    else location.assign(link.href);
+  if (!link || !works || !rated || rated !== last || !unsent.has(last.id)) return;
+  inTurn(event, async () => {
+    const taken = await takeBack(user, last.id);
+    await count();
+    if (taken) await giveWay(taken);
+    else link.click();
   });
 }, { capture: true });
 
 // Everything is sent, and the next tasks are fetched, one after the other.
-let syncing = null;
-export const sync = () => { syncing = (syncing ?? Promise.resolve()).then(step, step); return syncing; };
+let syncing = Promise.resolve();
+export const sync = () => (syncing = syncing.then(step).catch(() => { timer = setTimeout(sync, RETRY); }));
 
 async function step() {
   clearTimeout(timer);
   let result = await sendAll(user);
-  if (result === SENT) result = await stockUp();
+  if (result === SENT && ahead && works) result = await stockUp();
   await count();
+  isAway = result !== SENT;
+  if (!isAway) document.dispatchEvent(new CustomEvent("server:knows"));
   if (result === STRANGER) say("stranger");
-  else if (waiting && result !== SENT) say("offline");
-  else if (waiting === 0 && isSent) document.dispatchEvent(new CustomEvent("outbox:empty"));
+  else if (unsent.size && isAway) say("offline");
+  else if (!unsent.size && isSent) document.dispatchEvent(new CustomEvent("outbox:empty"));
   isSent = false;
-  if (result !== SENT) timer = setTimeout(sync, RETRY);
-  else if (!current) location.reload();
+  if (isAway) timer = setTimeout(sync, RETRY);
+  else if (ahead && !current && works) await (left ? showNext() : location.reload());
 }
 
 async function stockUp() {
   const has = (await ready(slug)).map(({ id, mark }) => ["has", `${id}:${mark}`]);
   const answer = await call(ahead, [["shift", token], ["shown", current?.id ?? ""], ...has]), result = outcome(answer);
   const held = answer?.ok ? await answer.json().catch(() => null) : null;
-  if (!held) return result === SENT ? "away" : result;
-  if (String(held.user) !== user) location.reload();
-  const gone = new Set((await outbox()).map(({ id }) => id)).add(current?.id);
-  await replace(slug, held.order.filter((id) => !gone.has(id)), held.tasks);
+  if (!held) return result === SENT ? AWAY : result;
+  if (String(held.user) !== user) {
+    location.reload();
+    return AWAY;
+  }
+  const done = new Set((await outbox()).map(({ id }) => id)).add(current?.id);
+  if (works) await replace(slug, held.order.filter((id) => !done.has(id)), held.tasks);
   const line = document.querySelector("#work .left"), drawn = document.createElement("template");
   drawn.innerHTML = held.left;
   if (line && held.left) line.textContent = drawn.content.querySelector(".left").textContent;
   return SENT;
 }
 
-// A refusal is said; what has faults comes back after the task at hand, as the server shows it.
-document.addEventListener("outbox:answered", async ({ detail: { item, status, page: shown, said, detail } }) => {
-  isUnanswered = false;
+// What has faults, or cannot be let go, comes back after the task at hand; what was refused is said.
+document.addEventListener("outbox:answered", async ({ detail: { item, status, page: shown, said = [], detail } }) => {
   isSent = true;
-  if (status === 422) {
-    const html = new DOMParser().parseFromString(shown, "text/html").getElementById("work").innerHTML;
-    await comesBack({ id: item.id, slug: item.slug, html, at: Date.now() });
+  const html = shown ? new DOMParser().parseFromString(shown, "text/html").getElementById("work").innerHTML : item.html;
+  if (status === 422 || (detail && KINDS[item.kind])) {
+    await comesBack({ id: item.id, slug: item.slug, html, at: shown ? Date.now() : item.at });
     if (last?.id === item.id) last = null;
     await count();
   } else document.dispatchEvent(new CustomEvent("shift:stored", { detail: item }));
-  const words = detail && !(item.kind === "undo" && item.tried) ? [detail] : (said ?? []).slice(1);
-  const place = document.getElementById("messages");
-  for (const text of place ? words : []) {
-    const line = document.createElement("p");
-    line.className = `message ${detail ? "error" : "info"}`;
-    line.textContent = text;
-    place.append(line);
-  }
+  for (const text of detail ? [detail] : said) note(text, Boolean(detail));
 });
+document.addEventListener("outbox:set-aside", () => note(work.dataset.gone, true));
 
-for (const failure of ["htmx:sendError", "htmx:timeout"]) document.addEventListener(failure, () => { isUnanswered = true; });
-addEventListener("online", () => { if (works) sync(); });
-document.addEventListener("logged-in", () => { if (works) sync(); });
+// The server has answered with a task itself: with the next one, or with this one as it is now.
+document.addEventListener("htmx:afterSettle", async ({ target }) => {
+  if (target !== work || isOurs || !works || !ahead) return;
+  const id = numberOf(rating());
+  if (current && current.id !== id) await isLeft(current.id, slug);
+  current = id ? { id, slug, html: pristine(), at: Date.now(), again: current?.id === id && current.again } : null;
+  if (last?.id !== id) last = rated = null;
+  if (current) await shows(current);
+  sync();
+});
+// But not with what was asked about a task that has been left meanwhile.
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const about = Number(event.detail.pathInfo?.requestPath.match(/assignments\/(\d+)\//)?.[1]);
+  if (event.target !== work || !works || !ahead || !about || about === current?.id) return;
+  event.detail.shouldSwap = false;
+  event.stopImmediatePropagation();
+}, { capture: true });
+for (const failure of ["htmx:sendError", "htmx:timeout"]) {
+  document.addEventListener(failure, ({ target }) => {
+    isAway = true;
+    if (target === rating() && current) current.again = true; // it may have arrived
+  });
+}
 
 // Who closes the page gives back what was not shown; a page that is loaded again takes it up.
 addEventListener("pagehide", ({ persisted }) => {
-  if (!works || persisted) return;
-  fetch(letGo, { method: "POST", keepalive: true, body: new URLSearchParams({ shift: token }), headers: { "X-CSRFToken": freshToken() } }).catch(() => {});
+  if (!works || !ahead || persisted) return;
+  const body = new URLSearchParams([["shift", token], ...[...unsent, current?.id ?? 0].map((id) => ["but", id])]);
+  fetch(letGo, { method: "POST", keepalive: true, body, headers: { "X-CSRFToken": freshToken() } }).catch(() => {});
 });
 
-// A page that the server or the browser shows again may have a task that is done already.
+// Once everything that the page is made of has come.
+function keep() {
+  const { katex, style } = document.querySelector("[data-katex]").dataset, others = { headers: { "HX-Request": "true" } };
+  keepPages(user, page, { [`${guidelines}?fragment`]: new Request(guidelines, others) }, [katex, style]).catch(() => {});
+}
+
 async function begin() {
   await open(user);
   await forgetOthers(user);
+  await unstick();
+  if (ahead) await navigator.serviceWorker.register(work.dataset.worker);
+  if (page) setTimeout(keep, document.readyState === "complete" ? 0 : RETRY);
   works = true;
-  const done = new Set((await outbox()).map(({ id }) => id));
   await count();
-  const isOld = "kept" in document.documentElement.dataset && current && (await wasLeft(current.id));
-  if (isOld || done.has(current?.id)) await showNext();
-  else if (current) await showing(current.id, slug);
-  const fragment = new Request(guidelines, { headers: { "HX-Request": "true" } });
-  const pages = async () => keepPages(user, page, { [`${guidelines}?fragment`]: fragment });
-  navigator.serviceWorker.register(work.dataset.worker).then(pages).catch(() => {});
+  if (wasKept || unsent.has(current?.id)) await showNext("", true);
+  else if (current) await shows(current);
   await sync();
 }
+if (able) steps = begin().catch(() => { works = false; });
+
+// Whoever does nothing renews nothing.
+let lastInput = Date.now();
+for (const name of ["pointerdown", "keydown", "wheel"]) addEventListener(name, () => { lastInput = Date.now(); }, { passive: true, capture: true });
+setInterval(() => { if (works && !document.hidden && Date.now() - lastInput < RENEW) sync(); }, RENEW);
+for (const back of ["online", "logged-in", "visibilitychange"]) addEventListener(back, () => { if (works && !document.hidden) sync(); }, { capture: true });
 // What leads away waits until everything is sent, as far as that can be.
-export const settled = () => (works && waiting ? Promise.race([sync(), new Promise((over) => setTimeout(over, RETRY))]) : null);
-if (able) begin().catch(() => {});
-setInterval(() => { if (works && !document.hidden) sync(); }, RENEW);
+export const settled = () => (works && unsent.size ? Promise.race([sync(), new Promise((over) => setTimeout(over, RETRY))]) : null);

@@ -14,15 +14,12 @@ async function kept(request, path) {
   return null;
 }
 
+// What is kept is shown instead of an error, and instead of waiting long.
 async function answered(request, path) {
-  const page = PAGES.test(path);
-  try {
-    // A navigation's signal cannot be set: its request is read again.
-    const answer = page ? await Promise.race([fetch(request), new Promise((_, late) => setTimeout(late, LONGEST_WAIT))]) : await fetch(request);
-    return (answer.status >= 502 && (await kept(request, path))) || answer;
-  } catch {
-    return (await kept(request, path)) ?? Response.error();
-  }
+  const answer = fetch(request), late = new Promise((over) => setTimeout(over, LONGEST_WAIT, null));
+  const first = await (PAGES.test(path) ? Promise.race([answer, late]) : answer).catch(() => null);
+  if (first && first.status < 502) return first;
+  return (await kept(request, path)) ?? answer;
 }
 
 // Nothing of a person stays in the browser once they have logged out.
@@ -30,18 +27,25 @@ async function forget() {
   for (const name of await caches.keys()) if (name.startsWith(PREFIX)) await caches.delete(name);
   for (const { name } of (await indexedDB.databases?.()) ?? []) {
     if (!name.startsWith(PREFIX)) continue;
-    const opening = indexedDB.open(name);
-    opening.onsuccess = () => {
-      const db = opening.result;
-      if (db.objectStoreNames.contains("ready")) db.transaction("ready", "readwrite").objectStore("ready").clear();
-      db.close();
-    };
+    await new Promise((done) => {
+      const opening = indexedDB.open(name);
+      opening.onerror = done;
+      opening.onsuccess = () => {
+        const db = opening.result, rows = db.objectStoreNames.contains("ready") && db.transaction("ready", "readwrite");
+        if (rows) rows.objectStore("ready").clear();
+        if (rows) rows.oncomplete = done;
+        else done();
+        db.close();
+      };
+    });
   }
 }
 
 addEventListener("fetch", (event) => {
   const { request } = event, { origin, pathname } = new URL(request.url);
   if (origin !== location.origin) return;
-  if (request.method === "POST" && pathname.endsWith("/logout/")) event.waitUntil(forget());
+  // A login in the dialog over a task is no navigation: it is most likely the same person's.
+  const isOver = pathname.endsWith("/logout/") || (pathname.endsWith("/login/") && request.mode === "navigate");
+  if (request.method === "POST" && isOver) event.waitUntil(forget());
   else if (request.method === "GET" && (PAGES.test(pathname) || pathname.startsWith("/static/"))) event.respondWith(answered(request, pathname));
 });

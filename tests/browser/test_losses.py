@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(trans
 def page(open_page: Open, talk: Project, alice: User) -> Page:
     make_task(talk, "first")
     make_task(talk, "second", prompt="And the second?")
-    opened = open_page(alice)
+    opened = open_page(alice, service_workers="block")  # as `route` does not see what a worker fetches
     opened.goto("/projects/talk/annotate/")
     return opened
 
@@ -111,17 +111,18 @@ def test_choices_that_never_reached_the_server_survive_a_reload(page: Page, comp
     complaints.seen.clear()
 
 
-def test_a_session_that_ran_out_leads_back_to_the_same_task(page: Page) -> None:
+def test_who_was_logged_out_logs_in_over_the_task_and_it_is_submitted(page: Page) -> None:
     rate_everything(page, 4)
     expect(page.locator("#saved")).to_contain_text("saved")
     Session.objects.all().delete()
     page.get_by_role("button", name="Submit and next").click()
-    page.fill("#id_username", "alice")
-    page.fill("#id_password", PASSWORD)
-    page.click("main button")
+    expect(page.get_by_role("heading", name="Log in again")).to_be_visible()
     chosen(page, 10)
-    page.get_by_role("button", name="Submit and next").click()
+    page.fill("#login #id_username", "alice")
+    page.fill("#login #id_password", PASSWORD)
+    page.click("#login [data-login] button")
     expect(page.get_by_text("And the second?")).to_be_visible()
+    assert Annotation.objects.count() == 1
 
 
 def test_a_double_click_stores_one_annotation(page: Page) -> None:

@@ -27,7 +27,7 @@ _KEPT = """async (store) => {
         asked.onsuccess = () => done(asked.result);
     });
     db.close();
-    return rows.filter(({ html }) => html).map(({ id }) => id);
+    return rows.filter(({ html, tab }) => html && !tab).map(({ id }) => id);
 }"""
 
 
@@ -110,7 +110,7 @@ def test_the_next_task_is_there_without_the_server(rater: Rater, talk: Project) 
     wait_for_ratings(page, 1)
     assert rated(talk) == [first]
     wait_for_kept(page, 3)
-    expect(page.locator("#saved")).to_contain_text("saved")
+    expect(page.locator("#saved")).to_contain_text("sent")
 
 
 def test_ten_tasks_without_a_network(rater: Rater, talk: Project) -> None:
@@ -229,7 +229,7 @@ def test_who_is_logged_out_logs_in_over_the_task(rater: Rater, alice: User, talk
     page.get_by_label("Username").fill("alice")
     page.get_by_label("Password").fill("wrong")
     page.locator("#login").get_by_role("button", name="Log in").click()
-    expect(page.locator("#login [role=alert]")).to_be_visible()
+    expect(page.locator("#login .message.error")).to_be_visible()
     page.get_by_label("Password").fill(PASSWORD)
     page.locator("#login").get_by_role("button", name="Log in").click()
     expect(page.locator("#login")).to_be_hidden()

@@ -25,18 +25,23 @@ def show_refusal(request: HttpRequest) -> Iterator[None]:
 def answers_scripts(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """Lets a script that accepts JSON alone send the view's form: what the next page would say is the whole answer.
 
-    That is {"said": [...]}, or with status 409 {"detail": ...} where it is refused. A form with faults comes back as
-    the page that shows them, with status 422.
+    That is {"said": [...]} without what went as it should, or {"detail": ...} with status 409 where it is refused, and
+    with 401 where the form's `user` is somebody else. A form with faults comes back as the page that shows them, with
+    status 422.
     """
 
     @wraps(view)
     def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if request.accepts("text/html"):
+            return view(request, *args, **kwargs)
+        if request.POST.get("user", str(request.user.pk)) != str(request.user.pk):
+            return JsonResponse({"detail": "Somebody else is logged in."}, status=401)
         response = view(request, *args, **kwargs)
-        if request.accepts("text/html") or response.status_code == INVALID:
+        if response.status_code == INVALID:
             return response
         said = list(messages.get_messages(request))
         if refused := [str(one) for one in said if one.level == messages.ERROR]:
             return JsonResponse({"detail": " ".join(refused)}, status=409)
-        return JsonResponse({"said": [str(one) for one in said]})
+        return JsonResponse({"said": [str(one) for one in said if one.level != messages.SUCCESS]})
 
     return answer

@@ -2,6 +2,7 @@
 
 import hashlib
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_not_required
@@ -12,9 +13,9 @@ from django.utils.translation import get_language
 from django.views.decorators.http import require_GET, require_POST
 
 from annotator.infrastructure.db.clock import database_now
-from annotator.infrastructure.web.query_parameters import number_in
+from annotator.infrastructure.web.query_parameters import as_number, number_in
 from annotator.managing.setting_table import NAMES
-from annotator.models import Assignment, Project
+from annotator.models import Assignment
 from annotator.pages.rating.work import work_context
 from annotator.reading import access
 from annotator.reading.access import user_of
@@ -35,26 +36,27 @@ def ahead(request: HttpRequest, slug: str) -> HttpResponse:
     except ValueError:
         return HttpResponseBadRequest("shift: write a UUID, which a page makes for itself.")
     if member.has_unread_guidelines():
-        assignment.let_go(user)
+        assignment.let_go(user, shift=shift)
         return JsonResponse({"order": [], "tasks": {}, "left": "", "user": user.pk})
-    held = assignment.stock_up(project, user, shift=shift, shown=number_in(request.POST, "shown"), now=now)
     has = set(request.POST.getlist("has"))
-    tasks = {}
-    for claimed in assignment.claims_of(held):
-        if (mine := claimed.assignment) is None:
-            continue
-        tasks[mine.pk] = {"mark": (mark := _mark(project, mine))}
-        if f"{mine.pk}:{mark}" not in has:
-            tasks[mine.pk]["html"] = render_to_string("_task.html", work_context(request, project, claimed), request)
+    held = assignment.stock_up(project, user, shift=shift, shown=number_in(request.POST, "shown"), now=now)
+    claims = {claimed.assignment.pk: claimed for claimed in assignment.claims_of(held) if claimed.assignment}
+    # A mark changes whenever the task's page would: with its texts, the questions or the language.
+    asked = (
+        get_language(),
+        project.rubric.version,
+        [getattr(project, name) for name in NAMES if hasattr(project, name)],
+    )
+    texts = Assignment.objects.filter(pk__in=claims).values_list("pk", "task__redacted_at", "task__pii_scanned_at")
+    marks = {row[0]: hashlib.sha256(repr((asked, row)).encode()).hexdigest()[:16] for row in texts}
+    tasks: dict[int, dict[str, Any]] = {
+        number: {"mark": marks.get(number, ""), "seconds": 60 * project.lease_minutes} for number in claims
+    }
+    for number, claimed in claims.items():
+        if f"{number}:{marks.get(number)}" not in has:
+            tasks[number]["html"] = render_to_string("_task.html", work_context(request, project, claimed), request)
     left = render_to_string("_left.html", {"left": assignment.tasks_left(project, user)}, request)
     return JsonResponse({"order": list(tasks), "tasks": tasks, "left": left, "user": user.pk})
-
-
-def _mark(project: Project, mine: Assignment) -> str:
-    """Returns a text that changes whenever the task's page would: with its texts, the questions or the language."""
-    settings = [getattr(project, name) for name in NAMES if hasattr(project, name)]
-    seen = (get_language(), mine.task.redacted_at, mine.task.pii_scanned_at, project.rubric.version, settings)
-    return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
 
 
 @require_POST
@@ -65,7 +67,8 @@ def let_go(request: HttpRequest, slug: str) -> JsonResponse:
         shift = UUID(request.POST.get("shift", ""))
     except ValueError:
         return JsonResponse({"ended": 0})
-    return JsonResponse({"ended": assignment.let_go(user_of(request), shift=shift)})
+    but = [number for text in request.POST.getlist("but") if (number := as_number(text)) is not None]
+    return JsonResponse({"ended": assignment.let_go(user_of(request), shift=shift, but=but)})
 
 
 @login_not_required

@@ -1,5 +1,6 @@
 """The rating pages: the next task, its draft, and what an annotator does with it."""
 
+from datetime import timedelta
 from typing import Any
 
 from django.contrib import messages
@@ -30,6 +31,7 @@ from annotator.stages.assignment import Claim
 from annotator.stages.pii.highlights import marks_of
 
 MOST_REVISIONS = 99_999
+LONGEST_WAIT = 86_400
 NOT_QUALIFIED = "not_qualified"
 """The reason for getting no task that leads to a page of its own, that of the test."""
 
@@ -213,9 +215,14 @@ def skip(request: HtmxRequest, assignment_id: int) -> HttpResponse:
             said = _("Skipped. Nobody gets this task until a manager has looked at it.")
         else:
             said = _("Skipped. The task stays open for others.")
-        messages.info(request, said)
+        messages.success(request, said)
     here = back(request) or resolve_url("annotate", mine.task.project.slug)
     return redirect(here if mine.state == Assignment.State.SUBMITTED else f"{here}?skipped={mine.pk}")
+
+
+def _ago(request: HttpRequest) -> timedelta:
+    """Returns how long an undo has waited in the browser for a network: at most a day."""
+    return timedelta(seconds=number_in(request.POST, "ago", most=LONGEST_WAIT) or 0)
 
 
 @require_http_methods(["GET", "POST"])
@@ -223,10 +230,11 @@ def skip(request: HtmxRequest, assignment_id: int) -> HttpResponse:
 def undo_skip(request: HttpRequest, assignment_id: int) -> HttpResponse:
     """Takes a skip back within ten seconds. A GET comes from somebody who had to log in again."""
     mine = access.own_assignment(user_of(request), assignment_id)
-    if request.method == "POST":
+    # What is undone already is sent again by a browser that missed the answer.
+    if request.method == "POST" and mine.state != Assignment.State.LEASED:
         with show_refusal(request):
-            annotation.undo_skip(mine.pk, now=database_now())
-            messages.info(request, _("The skip is undone."))
+            annotation.undo_skip(mine.pk, now=database_now(), ago=_ago(request))
+            messages.success(request, _("The skip is undone."))
     return redirect("annotate", mine.task.project.slug)
 
 
@@ -242,7 +250,7 @@ def report(request: HtmxRequest, assignment_id: int) -> HttpResponse:
         return _refused_form(request, mine, {"report_form": form})
     with show_refusal(request):
         annotation.report(mine.pk, **form.cleaned_data, now=database_now())
-        messages.info(request, _("Reported. Nobody gets this task until a manager has looked at it."))
+        messages.success(request, _("Reported. Nobody gets this task until a manager has looked at it."))
     return redirect(f"{resolve_url('annotate', mine.task.project.slug)}?reported={mine.pk}")
 
 
@@ -251,10 +259,10 @@ def report(request: HtmxRequest, assignment_id: int) -> HttpResponse:
 def undo_report(request: HttpRequest, assignment_id: int) -> HttpResponse:
     """Takes a report back within ten seconds. A GET comes from somebody who had to log in again."""
     mine = access.own_assignment(user_of(request), assignment_id)
-    if request.method == "POST":
+    if request.method == "POST" and mine.reports.exists():
         with show_refusal(request):
-            annotation.undo_report(mine.pk, now=database_now())
-            messages.info(request, _("The report is undone."))
+            annotation.undo_report(mine.pk, now=database_now(), ago=_ago(request))
+            messages.success(request, _("The report is undone."))
     return redirect("annotate", mine.task.project.slug)
 
 

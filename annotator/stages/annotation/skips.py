@@ -99,8 +99,8 @@ def _refuse_setting_everything_aside(assignment: Assignment) -> None:
 
 
 @in_transaction
-def undo_skip(assignment_id: int, *, now: datetime) -> Assignment:
-    """Takes a skip back: the task is leased to the annotator again, with its draft.
+def undo_skip(assignment_id: int, *, now: datetime, ago: timedelta = timedelta()) -> Assignment:
+    """Takes a skip back: the task is leased to the annotator again, with its draft. It was asked for `ago`.
 
     Raises:
         Refused: it is too late, the skip withdrew a rating, or others have the task or have set it aside by now.
@@ -110,7 +110,7 @@ def undo_skip(assignment_id: int, *, now: datetime) -> Assignment:
     task, skipped = assignment.task, assignment.skips.order_by("created_at", "pk").last()
     if skipped is None or assignment.state != Assignment.State.SKIPPED:
         raise Refused(_("This task is not skipped, so there is nothing to undo."))
-    if now > skipped.created_at + UNDO_FOR + ON_THE_WAY:
+    if now - ago > skipped.created_at + UNDO_FOR + ON_THE_WAY:
         raise Refused(_("It is too late to undo the skip."))
     if assignment.annotations.exists():
         raise Refused(_("This skip withdrew your rating. A manager decides what happens to the task."))
@@ -126,8 +126,10 @@ def undo_skip(assignment_id: int, *, now: datetime) -> Assignment:
 
 
 @in_transaction
-def undo_report(assignment_id: int, *, now: datetime) -> Assignment:
+def undo_report(assignment_id: int, *, now: datetime, ago: timedelta = timedelta()) -> Assignment:
     """Takes a report back: the task is in use again, and leased to an annotator who had not rated it.
+
+    It was asked for `ago`, by somebody whose browser had no network since.
 
     Raises:
         Refused: it is too late, a manager has decided, or others have the task or have set it aside by now.
@@ -137,7 +139,7 @@ def undo_report(assignment_id: int, *, now: datetime) -> Assignment:
     task, reported = assignment.task, assignment.reports.filter(decision="").first()
     if reported is None:
         raise Refused(_("This task has no report of yours that waits for a decision, so there is nothing to undo."))
-    if now > reported.created_at + UNDO_FOR + ON_THE_WAY:
+    if now - ago > reported.created_at + UNDO_FOR + ON_THE_WAY:
         raise Refused(_("It is too late to undo the report."))
     require_holding_or_at_work(assignment)
     reported.delete()

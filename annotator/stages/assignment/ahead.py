@@ -45,7 +45,8 @@ def stock_up(project: Project, annotator: User, *, shift: UUID, shown: int | Non
     )
     ahead = [assignment for assignment, is_shown, _ in sorted(held, key=lambda row: (row[2], row[0])) if not is_shown]
     situation = situation_of(project, annotator, now=now)
-    most = 0 if situation.excluded else _share(project, annotator, situation.member)
+    is_barred = situation.entitlement(project).idle_reason() or (situation.member and situation.member.lacks_test())
+    most = 0 if is_barred else _share(project, annotator, situation.member)
     if ahead[most:]:
         freed(_END.rows(assignments=ahead[most:]))
     new: list[Claim] = []
@@ -73,8 +74,9 @@ FROM held WHERE s.id = held.id RETURNING s.id, s.shift IS NULL, s.leased_at
 _ENDED = "UPDATE annotator_assignment s SET state = 'expired', slot = NULL, shift = NULL"
 # Of rows that _HOLD has locked with their tasks.
 _END = Statement(f"{_ENDED} WHERE s.id = ANY(%(assignments)s) RETURNING s.task_id", prepared=False)
+_OF_SHIFT = "(s.shift = %(shift)s OR %(shift)s::uuid IS NULL) AND s.id <> ALL(%(but)s::bigint[])"
 _LET_GO = Statement(f"""
-WITH held AS ({_HELD.format(which="(s.shift = %(shift)s OR %(shift)s::uuid IS NULL)")})
+WITH held AS ({_HELD.format(which=_OF_SHIFT)})
 {_ENDED} FROM held WHERE s.id = held.id RETURNING s.task_id
 """)
 # The people who hold tasks of the project at this moment, but for one.
@@ -97,9 +99,10 @@ def _share(project: Project, annotator: User, member: Membership | None) -> int:
 
 
 @in_transaction
-def let_go(annotator: User, *, shift: UUID | None = None) -> int:
+def let_go(annotator: User, *, shift: UUID | None = None, but: Sequence[int] = ()) -> int:
     """Ends the leases that the annotator holds ahead, of every page or of `shift` alone; returns how many.
 
-    What has been shown stays leased. The tasks are open for others, and for the annotator.
+    What has been shown stays leased, which includes the assignments `but`. The tasks are open for others, and for the
+    annotator.
     """
-    return freed(_LET_GO.rows(annotator=annotator.pk, shift=shift))
+    return freed(_LET_GO.rows(annotator=annotator.pk, shift=shift, but=list(but)))

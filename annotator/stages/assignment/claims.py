@@ -96,7 +96,9 @@ def next_task(project: Project, annotator: User, *, now: datetime) -> Claim:
     """Does what `claim` does at once, in a transaction that has already taken the lock of `one_claim_at_a_time`."""
     situation = situation_of(project, annotator, now=now)
     # Asked before anything bars them: people who are paused, or whose project is, finish what they have begun.
-    if not situation.excluded and (own := _renewed(situation.own, project, now)):
+    # But what they hold ahead they have not.
+    idle = bool(situation.entitlement(project).idle_reason())
+    if not situation.excluded and (own := _renewed(situation.own, project, now, only_begun=idle)):
         return Claim(own, responses_in_order(own))
     return new_task(situation, project, annotator, now=now)
 
@@ -192,13 +194,15 @@ def plans(project: Project, annotator: User, *, now: datetime) -> list[str]:
     return [line, task_choice.untouched_plan(Candidate(project.pk, annotator.pk))]
 
 
-def _renewed(assignment_id: int | None, project: Project, now: datetime) -> Assignment | None:
+def _renewed(assignment_id: int | None, project: Project, now: datetime, *, only_begun: bool) -> Assignment | None:
     """Extends the annotator's own lease; returns None if it was reclaimed a moment ago."""
     if assignment_id is None:
         return None
     # The UPDATE waits for whoever is reclaiming this lease and changes no row if they did. A read followed by a save
     # would hand out a task whose slot somebody else may have by now.
     leased = Assignment.objects.leased().filter(pk=assignment_id)
+    if only_begun:
+        leased = leased.filter(shift=None)
     if not leased.update(lease_expires_at=expiry(project, now), shift=None):
         return None
     own = leased.select_related("task").get()

@@ -9,6 +9,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 OPEN_TO_ALL = {"login", "set_language", "logout", "schema", "docs", "live", "ready", "token"}
 OPEN_TO_ALL |= {"admin-login", "admin-logout"}
+OPEN_TO_ALL |= {"worker"}  # a script, as the static ones
 # Whoever has such a link comes in by it.
 OPEN_TO_ALL |= {"invitation", "new-password", "accept-invitation"}
 

@@ -90,6 +90,7 @@ GET: Mapping[str, Answers] = {
     "settings": USERS,
     "password": USERS,
     "glossary": USERS,
+    "worker": EVERYBODY,
     "mine": USERS,
     "new-project": CREATORS,
     # One's own work.
@@ -200,6 +201,8 @@ POST: Mapping[str, Answers] = {
     "draft": HOLDER,
     "recut": HOLDER,
     "heartbeat": HOLDER,
+    "ahead": MEMBERS,
+    "let-go": MEMBERS,
     "skip": HOLDER,
     "undo-skip": HOLDER,
     "undo-report": HOLDER,

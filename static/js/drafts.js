@@ -230,8 +230,7 @@ for (const failure of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) 
     const form = formOf();
     if (form && target !== form && target.closest("#work")) say("undone"); // a part of the form, such as its cuts
     if (target !== form) return;
-    submitting = false;
-    unsubmitted = true;
+    [submitting, unsubmitted] = [false, true];
     keep(form, [...fieldsOf(form).values()].filter((fields) => valuesOf(fields).some((value) => value !== "")));
     say(detail.xhr.status === 403 || detail.xhr.status === 404 ? "stranger" : "unsubmitted");
     sendSoon(RETRY);

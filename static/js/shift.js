@@ -36,11 +36,9 @@ let left = 0, unsent = new Set(), isAway = false, isSent = false, works = false,
 
 const say = (detail) => document.dispatchEvent(new CustomEvent("leaving:failed", { detail }));
 
-function note(text, isWrong) {
-  const line = document.createElement("p");
-  line.className = `message ${isWrong ? "error" : "info"}`;
-  line.textContent = text;
-  document.getElementById("messages")?.append(line);
+function note(textContent, isWrong) {
+  const className = `message ${isWrong ? "error" : "info"}`;
+  document.getElementById("messages")?.append(Object.assign(document.createElement("p"), { className, textContent }));
 }
 
 function put(html) {

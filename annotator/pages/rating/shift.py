@@ -76,6 +76,4 @@ def let_go(request: HttpRequest, slug: str) -> JsonResponse:
 def worker(request: HttpRequest) -> HttpResponse:
     """Sends the service worker from the root, as it answers for the pages below its own address."""
     script = Path(finders.find("js/worker.js") or "")
-    response = HttpResponse(script.read_bytes(), content_type="text/javascript; charset=utf-8")
-    response["Cache-Control"] = "no-cache"
-    return response
+    return HttpResponse(script.read_bytes(), content_type="text/javascript; charset=utf-8")

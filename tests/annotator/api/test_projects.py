@@ -180,7 +180,17 @@ def admitted(client: APIClient, **fields: Any) -> Any:
 def test_an_account_joins_by_its_name(carol: APIClient, cast: Cast, project: Project) -> None:
     answer = admitted(carol, username="dave", role="reviewer")
     assert answer.status_code == 201
-    fields = {"username", "pseudonym", "role", "offered_role", "accepted", "quota", "languages", "created_at"}
+    fields = {
+        "username",
+        "pseudonym",
+        "role",
+        "offered_role",
+        "accepted",
+        "quota",
+        "languages",
+        "created_at",
+        "tasks_ahead",
+    }
     fields |= {"paused_at", "pause_reason", "qualified_at", "extra_tries", "acknowledged_version"}
     assert set(answer.json()) == fields
     assert answer.json()["pseudonym"] == pseudonym(cast.dave, project)

@@ -108,6 +108,8 @@ TABLE: dict[tuple[str, str], Answers] = {
     ("release-file", "get"): MANAGERS._replace(manager=409, super=409),
     ("release-archive", "get"): MANAGERS._replace(manager=409, super=409),
     ("next", "post"): MEMBERS,
+    ("ahead", "post"): MEMBERS._replace(annotator=400, reviewer=400, manager=400),
+    ("ahead", "delete"): MEMBERS._replace(annotator=400, reviewer=400, manager=400),
     ("tasks", "get"): REVIEWERS,
     ("annotations", "get"): REVIEWERS,
     ("agreement", "get"): REVIEWERS,

@@ -366,9 +366,8 @@ EDIT_NOTHING_READ = {
     # Many rows at once: a page of its own says what will change, and it can be undone.
     "change-tasks", "edits", "undo-change",
     # One's own, which nobody else edits; revisions of a rating are all kept.
-    "draft", "draft-qualification", "heartbeat", "layout", "password", "recut", "report", "revise", "settings",
-    "silent", "skip", "submit", "take-qualification", "undo-report",
-    "undo-skip",
+    "ahead", "draft", "draft-qualification", "heartbeat", "layout", "let-go", "password", "recut", "report", "revise",
+    "settings", "silent", "skip", "submit", "take-qualification", "undo-report", "undo-skip",
 }  # fmt: skip
 
 

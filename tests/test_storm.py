@@ -57,6 +57,7 @@ def test_it_was_a_storm(after: Aftermath) -> None:
     assert [happened[what] for what in ("server", "light worker", "PostgreSQL", "PostgreSQL's process")] == [1] * 4
     assert happened["disk"] == bool(after.product.small_disk)
     assert after.journal.failures()
+    assert sum(call.name == "ahead" and call.status == 200 for call in after.journal.calls) >= 200
     assert len(after.product.rows("SELECT FROM storm_ran_out")) >= 20
     assert any(task.late() for task in after.books.tasks.values())
 

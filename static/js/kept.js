@@ -77,7 +77,16 @@ export async function forgetOthers(user) {
   }
 }
 
-// The page without a task, the files that it is made of, and the guidelines: what a worker shows while the server is away.
+// The page without its task: a kept one goes on with what waits.
+export function emptied(policy) {
+  const copy = document.documentElement.cloneNode(true);
+  copy.dataset.kept = "";
+  copy.querySelector("#work").replaceChildren();
+  const headers = { "Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": policy };
+  return new Response(`<!doctype html>${copy.outerHTML}`, { headers });
+}
+
+// That page, the files that it is made of, and the guidelines: what a worker shows while the server is away.
 export async function keepPages(user, page, others, more) {
   const cache = await caches.open(PREFIX + user), files = performance.getEntriesByType("resource").map(({ name }) => name);
   const isOurs = (name) => name.startsWith(location.origin) && /\.(m?js|css|woff2|svg)(\?|$)/.test(name);

@@ -1,9 +1,9 @@
 // A local shift: the next task stands there at once, as this browser keeps it ready. What is done leaves by the outbox,
 // also while the network or the server is away.
 import { freshToken } from "./csrf.js";
-import { atHand, comesBack, forgetOthers, forgetReady, isLeft, keepPages, open, outbox, post, ready, replace, shows, take } from "./kept.js";
+import { atHand, comesBack, emptied, forgetOthers, forgetReady, isLeft, keepPages, open, outbox, post, ready, replace, shows, take } from "./kept.js";
 import { AWAY, call, outcome, SENT, sendAll, STRANGER, takeBack, unsentItems, unstick } from "./outbox.js";
-import { every, isAsked, isComplete } from "./questions.js";
+import { every, firstOf, isAsked, isComplete } from "./questions.js";
 
 const RETRY = 4000, RENEW = 60_000, KINDS = { skip: "skip", report: "report" };
 const work = document.getElementById("work"), { ahead, letGo, slug, user, policy, guidelines } = work.dataset;
@@ -20,16 +20,7 @@ function pristine() {
   return copy.innerHTML;
 }
 
-// The page without its task: a kept one goes on with what waits.
-function emptied() {
-  const copy = document.documentElement.cloneNode(true);
-  copy.dataset.kept = "";
-  copy.querySelector("#work").replaceChildren();
-  const headers = { "Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": policy };
-  return new Response(`<!doctype html>${copy.outerHTML}`, { headers });
-}
-
-const page = able && !wasKept && ahead ? emptied() : null;
+const page = able && !wasKept && ahead ? emptied(policy) : null;
 let current = able && ahead && rating() ? { id: numberOf(rating()), slug, html: pristine(), at: Date.now() } : null;
 let last = null, rated = null; // what was done last, and the last rating
 let left = 0, unsent = new Set(), isAway = false, isSent = false, works = false, isOurs = false, timer = null;
@@ -101,6 +92,12 @@ async function giveWay(item) {
   sync();
 }
 
+async function leadTo(question) {
+  document.getElementById("messages").replaceChildren();
+  note(work.dataset.missing, true);
+  question.dispatchEvent(new CustomEvent("question:chosen", { bubbles: true }));
+}
+
 // An undo that the server need not hear of is a step back; else it is one more step.
 async function undo(form) {
   const { key, tried, fails, stuck, ...step } = last, url = new URL(form.action).pathname;
@@ -123,8 +120,11 @@ document.addEventListener("submit", (event) => {
   if (form.action.endsWith("/logout/") && works) { works = false; forgetReady(); }
   if (!works || !ahead) return;
   if (form.matches("#work .undo") && last && numberOf(form) === last.id) return inTurn(event, () => undo(form));
-  if (!kind || !current || (kind === "submit" ? !isWhole() : !new FormData(form).get(kind === "skip" ? "reason" : "category"))) return;
-  if (goesAlone()) inTurn(event, () => leave(form, kind, [...new FormData(form)].filter(([name]) => name !== "csrfmiddlewaretoken")));
+  if (!kind || !current || (kind !== "submit" && !new FormData(form).get(kind === "skip" ? "reason" : "category"))) return;
+  const isOpen = kind === "submit" && !isWhole();
+  if (isOpen && (isAway || !navigator.onLine)) inTurn(event, () => leadTo(firstOf(form)));
+  else if (isOpen) return; // the server says what is missing
+  else if (goesAlone()) inTurn(event, () => leave(form, kind, [...new FormData(form)].filter(([name]) => name !== "csrfmiddlewaretoken")));
   else if (unsent.size) inTurn(event, async () => { await sync(); form.requestSubmit(); });
 }, { capture: true });
 

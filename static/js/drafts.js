@@ -8,8 +8,7 @@ const WAIT = 400, RETRY = 4000, PATIENCE = 10_000, BEACON = 60_000;
 let timer = null, sending = false, submitting = false, unsubmitted = false, leaving = false;
 let skew = 0, base = 0; // the server's clock less ours; when the server last stored the draft
 
-const formOf = () => document.querySelector("form[data-draft]");
-const stamp = (form) => form.querySelector("[data-since]").dataset;
+const formOf = () => document.querySelector("form[data-draft]"), stamp = (form) => form.querySelector("[data-since]").dataset;
 
 // Kept in this browser: a record per person and task, {name: {values, at, base}}. Where the browser keeps nothing
 // (full, or forbidden) it lives as long as the page.
@@ -55,7 +54,7 @@ function fieldsOf(form) {
   return fields;
 }
 
-const isBox = ({ type }) => type === "radio" || type === "checkbox";
+const isBox = ({ type }) => ["radio", "checkbox"].includes(type);
 const valuesOf = (fields) => fields.filter((field) => !isBox(field) || field.checked).map(({ value }) => value);
 
 // Keeps what the groups of fields, each of one name, say now.
@@ -71,13 +70,15 @@ function keepEarly(form) {
   keep(form, [...fieldsOf(form).values()].filter((fields) => fields.some(isChanged)));
 }
 
-// Sent to the server.
+// Sent to the server, or on its way: in a local shift that is nothing out of the ordinary.
+const SHORT = ["saved", "sent", "queued"], offline = () => ("keeps" in document.getElementById("work").dataset ? "queued" : "offline");
+
 function say(template, at = new Date(), detail = "") {
   const line = document.getElementById("saved"), language = document.documentElement.lang;
   const today = at.toDateString() === new Date().toDateString();
   const time = today ? at.toLocaleTimeString(language) : at.toLocaleString(language);
   line.textContent = line.dataset[template].replace("{time}", time).replace("{detail}", () => detail);
-  line.classList.toggle("unsent", template !== "saved" && template !== "sent"); // a sentence, which has a place of its own
+  line.className = template === "queued" ? "queued" : SHORT.includes(template) ? "" : "unsent"; // a sentence has its own place
 }
 
 function sendSoon(wait) {
@@ -125,8 +126,7 @@ async function send(form) {
   if (left.length) sendSoon(WAIT);
 }
 
-// A draft that the server refuses as it is (too large, not storable, closed) would be refused again: it is not sent
-// until the person changes something.
+// What the server refuses as it is (too large, not storable, closed) is not sent until the person changes something.
 const REFUSED = [400, 409, 413, 422];
 
 // What the server does not explain is no fault of the form.
@@ -139,7 +139,7 @@ function missed(answer) {
   if (answer && REFUSED.includes(answer.status)) return void refuse(answer);
   const stranger = answer && (answer.type === "opaqueredirect" || answer.status === 403 || answer.status === 404);
   if (stranger) document.dispatchEvent(new CustomEvent("leaving:failed", { detail: "stranger" }));
-  else if (!unsubmitted) say(memory.size > 0 ? "unkept" : "offline");
+  else if (!unsubmitted) say(memory.size > 0 ? "unkept" : offline());
   sendSoon(RETRY);
 }
 

@@ -112,7 +112,7 @@ function inTurn(event, step) {
   const { target } = event;
   event.preventDefault();
   event.stopImmediatePropagation();
-  steps = steps.then(() => (target.isConnected ? step() : null)).catch(() => { works = false; say("undone"); });
+  steps = steps.then(() => (target.isConnected ? step() : null)).catch(() => { works = false; delete work.dataset.keeps; say("undone"); });
 }
 
 document.addEventListener("submit", (event) => {
@@ -151,7 +151,7 @@ async function step() {
   isAway = result !== SENT;
   if (!isAway) document.dispatchEvent(new CustomEvent("server:knows"));
   if (result === STRANGER) say("stranger");
-  else if (unsent.size && isAway) say("offline");
+  else if (unsent.size && isAway) say("queued");
   else if (!unsent.size && isSent) document.dispatchEvent(new CustomEvent("outbox:empty"));
   isSent = false;
   if (isAway) timer = setTimeout(sync, RETRY);
@@ -232,6 +232,7 @@ async function begin() {
   if (ahead) await navigator.serviceWorker.register(work.dataset.worker);
   if (page) setTimeout(keep, document.readyState === "complete" ? 0 : RETRY);
   works = true;
+  if (ahead) work.dataset.keeps = "";
   await count();
   if (wasKept || unsent.has(current?.id)) await showNext("", true);
   else if (current) await shows(current);

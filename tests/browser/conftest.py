@@ -1,6 +1,7 @@
 """A real Chromium against a real server. Every page must be silent: no console error, no request to another host."""
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -16,6 +17,8 @@ from annotator.launch.install import BROWSERS
 from annotator.models import Project, User
 from tests.builders import make_member, make_project, make_user
 
+KEPT = re.compile("kept on this device|not sent yet", re.IGNORECASE)
+"""What the foot says of what has not reached the server: a sentence, or in a local shift three words."""
 PASSWORD = "correct horse battery"
 Open = Callable[..., Page]
 FLAGS = [

@@ -5,7 +5,7 @@ from django.contrib.sessions.models import Session
 from playwright.sync_api import Locator, Page, Route, expect
 
 from annotator.models import Annotation, Assignment, Draft, Project, User
-from tests.browser.conftest import PASSWORD, Complaints, Open, ask
+from tests.browser.conftest import KEPT, PASSWORD, Complaints, Open, ask
 from tests.browser.test_annotate import rate_everything
 from tests.builders import make_member, make_task, make_user
 from tests.celery_workers import wait_for
@@ -69,7 +69,7 @@ def test_a_choice_made_before_the_scripts_ran_is_kept(page: Page) -> None:
 def test_a_dropped_line_keeps_the_choices_and_sends_them_later(page: Page, complaints: Complaints) -> None:
     page.context.set_offline(True)
     rate_everything(page, 2, scales=5)
-    expect(page.locator("#saved")).to_contain_text("kept on this device")
+    expect(page.locator("#saved")).to_contain_text(KEPT)
     page.context.set_offline(False)
     expect(page.locator("#saved")).to_contain_text("saved", timeout=15_000)
     complaints.seen.clear()  # Chromium logs each request that the dropped line refused
@@ -103,7 +103,7 @@ def test_a_page_drawn_before_the_last_choice_arrived_shows_it(page: Page) -> Non
 def test_choices_that_never_reached_the_server_survive_a_reload(page: Page, complaints: Complaints) -> None:
     page.route("**/draft/", lambda route: route.abort())
     rate_everything(page, 3, scales=2)
-    expect(page.locator("#saved")).to_contain_text("kept on this device")
+    expect(page.locator("#saved")).to_contain_text(KEPT)
     page.unroute("**/draft/")
     page.reload()
     chosen(page, 2)
@@ -223,7 +223,7 @@ def test_a_copy_older_than_the_draft_does_not_replace_it(
 ) -> None:
     page.context.set_offline(True)
     rate_everything(page, 0, scales=2)
-    expect(page.locator("#saved")).to_contain_text("kept on this device")
+    expect(page.locator("#saved")).to_contain_text(KEPT)
     elsewhere = open_page(alice)
     elsewhere.goto("/projects/talk/annotate/")
     rate_everything(elsewhere, 4, scales=1)
@@ -262,7 +262,7 @@ def test_the_next_person_at_the_machine_gets_nothing_of_the_first(
 ) -> None:
     page.route("**/draft/", lambda route: route.abort())
     rate_everything(page, 3, scales=4)
-    expect(page.locator("#saved")).to_contain_text("kept on this device")
+    expect(page.locator("#saved")).to_contain_text(KEPT)
     bob = make_user("bob")
     bob.set_password(PASSWORD)
     bob.save()

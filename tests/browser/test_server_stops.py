@@ -1,6 +1,7 @@
 """Nothing that was chosen is lost when the product's own web server is killed in the middle of the work."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -21,7 +22,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from annotator.models import Annotation, Assignment, Draft, Project, User
 from annotator.stages import assignment
-from tests.browser.conftest import PASSWORD
+from tests.browser.conftest import KEPT, PASSWORD
 from tests.browser.test_annotate import rate_everything
 from tests.browser.test_losses import box_of, chosen
 from tests.builders import make_member, make_task, make_user
@@ -110,7 +111,7 @@ def page(server: Server, context: BrowserContext, talk: Project, alice: User) ->
     return opened
 
 
-Says = Callable[[str], None]
+Says = Callable[[str | re.Pattern[str]], None]
 
 
 @pytest.fixture
@@ -127,7 +128,7 @@ def test_what_is_chosen_while_it_is_dead_arrives_when_it_is_back(server: Server,
     says("saved")
     server.kill()
     rate_everything(page, 2, scales=6)
-    says("kept on this device")
+    says(KEPT)
     server.start()
     says("saved")
     scores = [value for name, value in Draft.objects.get().form.items() if name != "active_seconds" and value]
@@ -152,7 +153,7 @@ def test_a_reload_after_its_return_brings_everything_back(server: Server, page: 
     server.kill()
     rate_everything(page, 2, scales=4)
     box_of(page).check()
-    says("kept on this device")
+    says(KEPT)
     server.start()
     page.reload()
     chosen(page, 4)
@@ -167,7 +168,7 @@ def test_a_box_unticked_while_it_is_dead_stays_unticked(server: Server, page: Pa
     says("saved")
     server.kill()
     box.uncheck()
-    says("kept on this device")
+    says(KEPT)
     server.start()
     page.reload()
     expect(box).not_to_be_checked()
@@ -181,7 +182,7 @@ def test_a_browser_that_crashed_finds_its_choices(
 ) -> None:
     server.kill()
     rate_everything(page, 2, scales=4)
-    says("kept on this device")
+    says(KEPT)
     left = context.storage_state()
     context.close()
     server.start()
@@ -198,7 +199,7 @@ def test_the_back_button_finds_the_choices(server: Server, page: Page, says: Say
     says("saved")
     server.kill()
     rate_everything(page, 2, scales=5)
-    says("kept on this device")
+    says(KEPT)
     server.start()
     page.goto("/projects/talk/guidelines/")
     page.go_back()
@@ -255,6 +256,6 @@ def test_a_server_that_hangs_is_told_from_one_that_answers(server: Server, page:
     assert server.process
     os.killpg(server.process.pid, signal.SIGSTOP)
     rate_everything(page, 3, scales=2)
-    says("kept on this device")
+    says(KEPT)
     os.killpg(server.process.pid, signal.SIGCONT)
     says("saved")

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from annotator.models import Annotation, Assignment, Project, Report, Skip, Task, User
-from tests.browser.conftest import PASSWORD, Complaints, Open, session_of
+from tests.browser.conftest import KEPT, PASSWORD, Complaints, Open, session_of
 from tests.browser.test_annotate import rate_everything
 from tests.builders import make_member, make_task, make_user
 
@@ -105,7 +105,7 @@ def test_the_next_task_is_there_without_the_server(rater: Rater, talk: Project) 
     first = rate(page)
     assert kept(page, "outbox")
     assert len(kept(page)) == 2
-    expect(page.locator("#saved")).to_contain_text("Not sent yet")
+    expect(page.locator("#saved")).to_contain_text(KEPT)
     page.context.set_offline(False)
     wait_for_ratings(page, 1)
     assert rated(talk) == [first]

@@ -8,7 +8,7 @@ from django.contrib.sessions.models import Session
 from playwright.sync_api import Page, expect
 
 from annotator.models import Assignment, Project, Report, User
-from tests.browser.conftest import PASSWORD, Complaints, Open, ask
+from tests.browser.conftest import KEPT, PASSWORD, Complaints, Open, ask
 from tests.browser.test_accessible import violations
 from tests.browser.test_annotate import rate_everything
 from tests.builders import imported, task_row
@@ -52,7 +52,7 @@ def test_nothing_moves_while_tasks_are_rated(page: Page, complaints: Complaints)
         before = page.locator(".bar").bounding_box()
         page.context.set_offline(True)
         ask(page.locator(".likert").first).locator("[type=radio]").first.check()
-        expect(page.locator("#saved")).to_contain_text("kept on this device")
+        expect(page.locator("#saved")).to_contain_text(KEPT)
         page.wait_for_timeout(700)
         assert page.locator(".bar").bounding_box() == before
         page.context.set_offline(False)

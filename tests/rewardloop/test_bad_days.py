@@ -177,6 +177,13 @@ def test_pages_are_read_when_they_are_needed() -> None:
     assert len(script.requests) == 2
 
 
+@pytest.mark.parametrize("page", [{"results": {"a": 1}}, {"results": None}, {"count": 0}])
+def test_a_page_without_a_list_is_none_of_ours(page: dict[str, object]) -> None:
+    asker, _ = client(httpx.Response(200, json=page))
+    with pytest.raises(UnexpectedAnswer, match="answered no list"):
+        list(asker.projects())
+
+
 def test_a_redirect_is_not_followed_with_the_token() -> None:
     asker, script = client(httpx.Response(302, headers={"Location": "https://evil.example/"}))
     with pytest.raises(UnexpectedAnswer, match="use that as the URL"):

@@ -159,3 +159,11 @@ def test_an_interrupted_write_leaves_the_former_directory(stored: Path) -> None:
 def write_half(place: Path) -> None:
     with whole_directory(place) as unfinished:
         (unfinished / "half").write_text(f"{1 / 0}", encoding="utf-8")
+
+
+@pytest.mark.parametrize("other", [{"format": 99}, {"pooling": "max"}, {"rendering": 99}])
+def test_a_format_of_another_version_is_no_checkpoint_of_ours(stored: Path, other: dict[str, object]) -> None:
+    fields = json.loads((stored / MANIFEST).read_text())
+    (stored / MANIFEST).write_text(json.dumps(fields | other))
+    with pytest.raises(NoCheckpoint, match="does not read"):
+        load_checkpoint(stored, device=CPU)

@@ -136,6 +136,11 @@ def test_a_span_out_of_the_text_is_refused(db: None) -> None:
     assert "must lie within the 28 characters" in errors(fine_grained(), wrong)[0]
 
 
+@pytest.mark.parametrize("spans", [{"aspect": "Irrelevant"}, "Irrelevant", 3])
+def test_spans_that_are_no_list_are_refused(db: None, spans: object) -> None:
+    assert "must be a list of objects" in errors(fine_grained(), SPANS | {"spans": spans})[0]
+
+
 @needs_shared("span_feedback.jsonl")
 def test_real_spans(db: None) -> None:
     rows = [json.loads(line) for line in shared("span_feedback.jsonl").read_text().splitlines()]

@@ -25,6 +25,7 @@ from annotator.stages import assignment
 from tests.browser.conftest import KEPT, PASSWORD
 from tests.browser.test_annotate import rate_everything
 from tests.browser.test_losses import box_of, chosen
+from tests.browser.test_shift import kept, rate, rated, shown, wait_for_kept, wait_for_ratings
 from tests.builders import make_member, make_task, make_user
 from tests.servers import ROOT
 
@@ -259,3 +260,25 @@ def test_a_server_that_hangs_is_told_from_one_that_answers(server: Server, page:
     says(KEPT)
     os.killpg(server.process.pid, signal.SIGCONT)
     says("saved")
+
+
+DEAD_SECONDS = 3
+
+
+def test_a_shift_goes_on_while_it_is_dead(server: Server, context: BrowserContext, talk: Project, alice: User) -> None:
+    for number in range(12):
+        make_task(talk, prompt=f"Question {number}")
+    page = context.new_page()
+    page.goto("/projects/talk/annotate/")
+    log_in(page)
+    wait_for_kept(page, 3)
+    server.kill()
+    began = time.monotonic()
+    done = [rate(page) for _ in range(3)]
+    time.sleep(max(DEAD_SECONDS - (time.monotonic() - began), 0))
+    assert len(kept(page, "outbox")) == 3
+    server.start()
+    wait_for_ratings(page, 3)
+    assert rated(talk) == done
+    wait_for_kept(page, 3)
+    assert shown(page) not in done

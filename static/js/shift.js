@@ -23,7 +23,7 @@ function pristine() {
 const page = able && !wasKept && ahead ? emptied(policy) : null;
 let current = able && ahead && rating() ? { id: numberOf(rating()), slug, html: pristine(), at: Date.now() } : null;
 let last = null, rated = null; // what was done last, and the last rating
-let left = 0, unsent = new Set(), isAway = false, isSent = false, works = false, isOurs = false, timer = null;
+let left = 0, unsent = new Set(), isAway = false, isSent = false, works = false, isOurs = false, isOver = false, timer = null;
 
 const say = (detail) => document.dispatchEvent(new CustomEvent("leaving:failed", { detail }));
 
@@ -48,7 +48,7 @@ async function show(task, { undo = "", again = false } = {}) {
     previous.href = `${rated.url.replace("/submit/", "/revise/")}?next=${encodeURIComponent(location.pathname)}`;
     previous.hidden = false;
   }
-  current = { id: task.id, slug, html: task.html, at: task.at, again };
+  [current, isOver] = [{ id: task.id, slug, html: task.html, at: task.at, again }, false];
   put(drawn.innerHTML);
   await shows(current);
   await count();
@@ -57,7 +57,7 @@ async function show(task, { undo = "", again = false } = {}) {
 async function showNext(undo = "", again = false) {
   const task = await take(slug, { late: isAway || !navigator.onLine, again });
   if (task) return show(task, { undo });
-  current = null;
+  [current, isOver] = [null, true];
   put(undo + document.getElementById("shift-over").innerHTML);
   return count();
 }
@@ -155,7 +155,7 @@ async function step() {
   else if (!unsent.size && isSent) document.dispatchEvent(new CustomEvent("outbox:empty"));
   isSent = false;
   if (isAway) timer = setTimeout(sync, RETRY);
-  else if (ahead && !current && works) await (left ? showNext() : location.reload());
+  else if (isOver && works) await (left ? showNext() : location.reload());
 }
 
 async function stockUp() {

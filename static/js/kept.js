@@ -54,6 +54,11 @@ export async function replace(slug, order, tasks) {
 }
 
 export const shows = async (task) => (await opened).put("ready", { ...task, tab, at: task.at ?? Date.now() });
+// Whether it was left, or heard of by the server, after this page had been asked for.
+export const leftSince = async (id) => {
+  const row = await (await opened).get("ready", id ?? 0);
+  return Boolean(row && !row.html && row.at > performance.timeOrigin);
+};
 export const isLeft = async (id, slug) => (await opened).put("ready", { id, slug, at: Date.now() });
 // A task that comes back is shown before all others.
 export const comesBack = async ({ tab: _, ...task }) => (await opened).put("ready", { ...task, place: -Date.now(), back: true });

@@ -1,7 +1,7 @@
 // A local shift: the next task stands there at once, as this browser keeps it ready. What is done leaves by the outbox,
 // also while the network or the server is away.
 import { freshToken } from "./csrf.js";
-import { atHand, comesBack, emptied, forgetOthers, forgetReady, isLeft, keepPages, open, outbox, post, ready, replace, shows, take } from "./kept.js";
+import { atHand, comesBack, emptied, forgetOthers, forgetReady, isLeft, keepPages, leftSince, open, outbox, post, ready, replace, shows, take } from "./kept.js";
 import { AWAY, call, outcome, SENT, sendAll, STRANGER, takeBack, unsentItems, unstick } from "./outbox.js";
 import { every, firstOf, isAsked, isComplete } from "./questions.js";
 
@@ -178,6 +178,7 @@ async function stockUp() {
 // What has faults, or cannot be let go, comes back after the task at hand; what was refused is said.
 document.addEventListener("outbox:answered", async ({ detail: { item, status, page: shown, said = [], detail } }) => {
   isSent = true;
+  if (item.kind !== "undo" && item.id !== current?.id) isLeft(item.id, item.slug);
   const html = shown ? new DOMParser().parseFromString(shown, "text/html").getElementById("work").innerHTML : item.html;
   if (status === 422 || (detail && KINDS[item.kind])) {
     await comesBack({ id: item.id, slug: item.slug, html, at: shown ? Date.now() : item.at });
@@ -188,7 +189,7 @@ document.addEventListener("outbox:answered", async ({ detail: { item, status, pa
 });
 document.addEventListener("outbox:set-aside", () => note(work.dataset.gone, true));
 
-// The server has answered with a task itself: with the next one, or with this one as it is now.
+// The server has answered with a task itself: the next one, or this one as it is now, but none that was left meanwhile.
 document.addEventListener("htmx:afterSettle", async ({ target }) => {
   if (target !== work || isOurs || !works || !ahead) return;
   const id = numberOf(rating());
@@ -198,7 +199,6 @@ document.addEventListener("htmx:afterSettle", async ({ target }) => {
   if (current) await shows(current);
   sync();
 });
-// But not with what was asked about a task that has been left meanwhile.
 document.addEventListener("htmx:beforeSwap", (event) => {
   const about = Number(event.detail.pathInfo?.requestPath.match(/assignments\/(\d+)\//)?.[1]);
   if (event.target !== work || !works || !ahead || !about || about === current?.id) return;
@@ -234,7 +234,7 @@ async function begin() {
   works = true;
   if (ahead) work.dataset.keeps = "";
   await count();
-  if (wasKept || unsent.has(current?.id)) await showNext("", true);
+  if (wasKept || unsent.has(current?.id) || (await leftSince(current?.id))) await showNext("", true);
   else if (current) await shows(current);
   await sync();
 }

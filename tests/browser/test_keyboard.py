@@ -94,6 +94,7 @@ def test_enter_in_the_skip_form_skips(page: Page) -> None:
 def test_a_skip_is_taken_back_by_a_key(page: Page) -> None:
     press(page, "4", "s", "3", "Enter")
     expect(page.get_by_text("And the second?")).to_be_visible()
+    page.wait_for_load_state("load")
     press(page, "u")
     expect(page.get_by_text("What is first?")).to_be_visible()
     expect(page.locator("#rating :checked")).to_have_count(1)

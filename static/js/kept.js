@@ -1,8 +1,7 @@
 // What a local shift keeps in this browser, for one person: the next tasks, and what has not reached the server yet.
 import { openDB } from "../vendor/idb-8.0.4/index.js";
 
-export const PREFIX = "shift-";
-const FORGOTTEN = 86_400_000;
+const PREFIX = "shift-", FORGOTTEN = 86_400_000;
 let opened = null, tab = "";
 
 // `ready` has a task each, by its assignment. One that is shown has its `tab`; one that was left has its number alone, so

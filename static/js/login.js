@@ -12,7 +12,7 @@ function put(html) {
 }
 
 let isAsking = false;
-export async function ask() {
+async function ask() {
   if (!dialog || dialog.open || isAsking) return;
   isAsking = true;
   const answer = await fetch(dialog.dataset.address, { headers: { Accept: "text/html" }, redirect: "manual" }).catch(() => null);

@@ -3,7 +3,8 @@ import { freshToken } from "./csrf.js";
 import { alone, change, outbox, remove } from "./kept.js";
 
 const PATIENCE = 15_000, TRIES = 5, FINAL = [400, 409, 413, 422];
-export const GONE = "gone", AWAY = "away", STRANGER = "stranger", SENT = "sent";
+export const AWAY = "away", STRANGER = "stranger", SENT = "sent";
+const GONE = "gone";
 let running = null; // the request under way
 
 export async function call(url, fields) {
@@ -28,8 +29,6 @@ async function read(answer) {
   try { return JSON.parse(text); } catch { return null; }
 }
 
-const setAside = (item) => document.dispatchEvent(new CustomEvent("outbox:set-aside", { detail: item }));
-
 async function sendOne(item) {
   const ago = item.kind === "undo" ? [["ago", Math.round((Date.now() - item.pressed) / 1000)]] : [];
   const answer = await call(item.url, [...item.fields, ["user", item.user], ...ago]), result = outcome(answer);
@@ -44,7 +43,7 @@ async function sendOne(item) {
   // One that fails again and again keeps nothing else from going; it is tried anew when the page is loaded again.
   const fails = (item.fails ?? 0) + (answer ? 1 : 0), isStuck = result === GONE || fails >= TRIES;
   await change({ ...item, tried: true, fails, stuck: isStuck });
-  if (isStuck) setAside(item);
+  if (isStuck) document.dispatchEvent(new CustomEvent("outbox:set-aside"));
   return isStuck ? GONE : AWAY;
 }
 

@@ -5,7 +5,7 @@ import { atHand, comesBack, emptied, forgetOthers, forgetReady, isLeft, keepPage
 import { AWAY, call, outcome, SENT, sendAll, STRANGER, takeBack, unsentItems, unstick } from "./outbox.js";
 import { every, firstOf, isAsked, isComplete } from "./questions.js";
 
-const RETRY = 4000, RENEW = 60_000, KINDS = { skip: "skip", report: "report" };
+const RETRY = 4000, RENEW = 60_000, PASSES = ["skip", "report"];
 const work = document.getElementById("work"), { ahead, letGo, slug, user, policy, guidelines } = work.dataset;
 // Only where the browser can keep pages apart by person: not over plain http, but for this machine's own.
 const able = Boolean(user) && isSecureContext && "locks" in navigator && "serviceWorker" in navigator && "indexedDB" in window;
@@ -80,7 +80,7 @@ async function leave(form, kind, fields) {
   await post(last);
   await isLeft(id, slug);
   rating().dispatchEvent(new CustomEvent("shift:left", { bubbles: true }));
-  await showNext(KINDS[kind] ? undoOf(kind) : "");
+  await showNext(PASSES.includes(kind) ? undoOf(kind) : "");
   sync();
 }
 
@@ -100,9 +100,9 @@ async function leadTo(question) {
 
 // An undo that the server need not hear of is a step back; else it is one more step.
 async function undo(form) {
-  const { key, tried, fails, stuck, ...step } = last, url = new URL(form.action).pathname;
-  if (!(await takeBack(user, step.id))) await post({ ...step, kind: "undo", url, fields: [], pressed: Date.now() });
-  await giveWay(step);
+  const item = last, url = new URL(form.action).pathname;
+  if (!(await takeBack(user, item.id))) await post({ ...item, kind: "undo", url, fields: [], pressed: Date.now() });
+  await giveWay(item);
 }
 
 // The event is taken before anything else hears of it, so that nothing is sent twice: one step after the other, each
@@ -116,7 +116,7 @@ function inTurn(event, step) {
 }
 
 document.addEventListener("submit", (event) => {
-  const form = event.target, kind = form.id === "rating" ? "submit" : KINDS[form.closest("#work details")?.id];
+  const form = event.target, kind = form.id === "rating" ? "submit" : PASSES.find((id) => form.closest(`#work #${id}`));
   if (form.action.endsWith("/logout/") && works) { works = false; forgetReady(); }
   if (!works || !ahead) return;
   if (form.matches("#work .undo") && last && numberOf(form) === last.id) return inTurn(event, () => undo(form));
@@ -180,7 +180,7 @@ document.addEventListener("outbox:answered", async ({ detail: { item, status, pa
   isSent = true;
   if (item.kind !== "undo" && item.id !== current?.id) isLeft(item.id, item.slug);
   const html = shown ? new DOMParser().parseFromString(shown, "text/html").getElementById("work").innerHTML : item.html;
-  if (status === 422 || (detail && KINDS[item.kind])) {
+  if (status === 422 || (detail && PASSES.includes(item.kind))) {
     await comesBack({ id: item.id, slug: item.slug, html, at: shown ? Date.now() : item.at });
     if (last?.id === item.id) last = null;
     await count();

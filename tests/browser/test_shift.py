@@ -255,7 +255,7 @@ def test_who_closes_the_page_gives_back_what_was_not_shown(rater: Rater) -> None
     page = rater()
     shown_first = shown(page)
     page.goto("/settings/")
-    for _ in range(50):
+    for _ in range(150):
         if not Assignment.objects.filter(shift__isnull=False).exists():
             break
         page.wait_for_timeout(100)
@@ -289,7 +289,7 @@ def test_the_page_is_loaded_while_the_server_is_away(rater: Rater, talk: Project
     page.context.set_offline(True)
     first, second = rate(page), shown(page)
     page.reload()
-    assert shown(page) == second or shown(page) not in first
+    page.wait_for_function("(text) => document.querySelector('.conversation')?.innerText.endsWith(text)", arg=second)
     page.get_by_role("link", name="Guidelines").click()
     expect(page.locator("#guidelines-text")).to_contain_text("no guidelines")
     page.keyboard.press("Escape")

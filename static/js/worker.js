@@ -47,5 +47,7 @@ addEventListener("fetch", (event) => {
   // A login in the dialog over a task is no navigation: it is most likely the same person's.
   const isOver = pathname.endsWith("/logout/") || (pathname.endsWith("/login/") && request.mode === "navigate");
   if (request.method === "POST" && isOver) event.waitUntil(forget());
+  // Sent by a page as it is closed: a worker that leaves it to that page loses it now and then.
+  else if (request.keepalive) event.respondWith(fetch(request));
   else if (request.method === "GET" && (PAGES.test(pathname) || pathname.startsWith("/static/"))) event.respondWith(answered(request, pathname));
 });

@@ -96,7 +96,7 @@ GROUPS = (
         (
             *_of("retrain_after_labels", "retrain_after_hours", "retrain_cooldown_minutes", "promote_automatically"),
             Setting("review_unlikely_percent", Role.REVIEWER),
-            Setting("validation_share"),
+            *_of("learn_evidence", "validation_share"),
         ),
         _("When a reward model is trained on the labels, and what happens to it afterwards."),
     ),

@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from annotator.infrastructure.limits import MOST_AHEAD, MOST_ANNOTATORS
 from annotator.infrastructure.refusals import Refusal
 from annotator.models.account_names import require_addressable
-from annotator.models.rubric import LONGEST_DOMAIN, RatedByRubric, Rubric, names_of_domains
+from annotator.models.rubric import LONGEST_DOMAIN, Attribute, RatedByRubric, Rubric, names_of_domains
 from annotator.models.scores import FEWEST_RANKED, HIGHEST_SCORE
 
 if TYPE_CHECKING:
@@ -322,6 +322,15 @@ class Project(RatedByRubric, models.Model):
             "Percentage of annotations that go to review, because a model finds them most unlikely; 0 means none."
         ),
     )
+    learn_evidence = models.BooleanField(
+        _("Learn from selected words"),
+        default=False,
+        db_default=False,
+        help_text=_(
+            "Words that annotators selected for a score teach models to score parts of a response, where the rubric "
+            "has no attributes of segments."
+        ),
+    )
     validation_share = models.FloatField(
         _("Share of prompts held out"),
         default=0.1,
@@ -384,6 +393,10 @@ class Project(RatedByRubric, models.Model):
     def asks_for_ranking(self, responses: int) -> bool:
         """Says whether so many responses are to be ranked: three or more, in a project that asks for a preference."""
         return self.ask_preference and responses >= FEWEST_RANKED
+
+    def aspects_learnt(self) -> list[Attribute]:
+        """Returns what models learn of segments: the rubric's aspects, else the attributes where words are learnt."""
+        return self.aspects() or (self.attributes_for() if self.learn_evidence else [])
 
     def current_guideline(self) -> Guideline | None:
         return self.guidelines.order_by("-version").first()

@@ -60,7 +60,7 @@ def version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         "languages": model_figures.by_language(metrics),
         "words": model_figures.in_words(metrics),
         "figures": model_figures.figures(metrics, attributes),
-        "segment_figures": model_figures.segment_figures(metrics, project.aspects()),
+        "segment_figures": model_figures.segment_figures(metrics, attributes),
         "worst": model_figures.worst_in_words(metrics),
         "pairs": metrics.get("pairwise") or {},
         "charts": model_figures.calibration_charts(metrics, attributes),

@@ -19,7 +19,7 @@ from django.conf import settings
 
 from annotator.infrastructure.db.statements import Statement
 from annotator.models import Project, Response
-from annotator.stages.annotation import cuts_of
+from annotator.stages.annotation import stored_cuts
 from annotator.stages.segmenting import Range
 from rewards.learning.data import Item, turns_of
 from rewards.models import RewardModel
@@ -184,7 +184,7 @@ def _cuts(project: Project, responses: Sequence[int]) -> Mapping[int, tuple[Rang
     """Returns the segments of the responses; those that nobody has been given to rate are cut now."""
     cuts: dict[int, tuple[Range, ...]] = {}
     for response in Response.objects.filter(pk__in=responses).select_related("task").defer("task__conversation"):
-        cuts |= cuts_of(project, response.task, [response])
+        cuts |= stored_cuts(project, response.task, [response])
     return cuts
 
 

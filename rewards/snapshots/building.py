@@ -256,7 +256,7 @@ def _check(project: Project, counts: dict[str, int]) -> None:
 def _manifest(project: Project, files: Files, counts: dict[str, int], now: datetime) -> dict[str, Any]:
     scales = {attribute.key: len(attribute.levels) for attribute in project.every_attribute()}
     levels = {key: levels for key, levels in scales.items() if levels != USUAL_LEVELS}
-    aspects = [aspect.key for aspect in project.aspects()]
+    aspects = [aspect.key for aspect in project.aspects_learnt()]
     identity = {"format": FORMAT, "attributes": project.attribute_keys(), "files": files.hashes()}
     # Only where there are some, so that what has five levels throughout keeps the hash that it always had.
     identity |= {"levels": levels} if levels else {}

@@ -25,6 +25,8 @@ from annotator.models.in_force import (
     PREFERENCE_IN_FORCE,
 )
 from annotator.stages.consensus.rankings import pairs_in_force
+from annotator.stages.segmenting import Unit, cut, ranges
+from rewards.snapshots.evidence import scored_by_evidence
 
 TASKS_AT_ONCE = 2_000
 """How many of the project's tasks one statement reads; between two of them the caller can say that it is alive."""
@@ -71,6 +73,8 @@ class _Row(NamedTuple):
     aspects: Sequence[str | None]
     segment_means: Sequence[str | None]
     cuts: Sequence[str | None]
+    evidence: Sequence[str | None]
+    """Of raters who have any: [[scores, evidence], ...], where their ratings are the label."""
     versions: Sequence[int | None]
 
 
@@ -94,11 +98,14 @@ CROSS JOIN LATERAL (
            array_agg(array_to_json(l.aspects)::text ORDER BY r.position),
            array_agg(l.segment_means::text ORDER BY r.position),
            array_agg(coalesce(l.cut, r.segments)::text ORDER BY r.position),
-           array_agg(l.rubric_version ORDER BY r.position)
+           array_agg(k.evidence ORDER BY r.position), array_agg(l.rubric_version ORDER BY r.position)
     FROM annotator_response r
     LEFT JOIN LATERAL ({LABEL_IN_FORCE}) l ON true
     LEFT JOIN LATERAL (
-        SELECT string_agg(g.scores::text, ', ' ORDER BY g.annotation_id) AS ratings FROM annotator_rating g
+        SELECT string_agg(g.scores::text, ', ' ORDER BY g.annotation_id) AS ratings,
+               json_agg(json_build_array(g.scores, g.evidence) ORDER BY g.annotation_id)
+                   FILTER (WHERE l.source = 'consensus' AND g.evidence <> '[]')::text AS evidence
+        FROM annotator_rating g
         WHERE l.source <> 'imported' AND g.response_id = r.id AND g.annotation_id = ANY (c.kept)
     ) k ON true
     WHERE r.task_id = t.id AND (n.is_preferred OR l.source IS NOT NULL)
@@ -132,16 +139,18 @@ def _part(project: Project, after: int, until: int) -> Generator[SnapshotLine, N
         connection.wrap_database_errors,
         closing(cursor.stream(_SELECT, [project.pk, after, until])) as rows,
     ):
-        aspects = tuple(aspect.key for aspect in project.aspects())
+        aspects = tuple(aspect.key for aspect in project.aspects_learnt())
+        unit = Unit(project.segment_unit) if aspects and not project.aspects() else None
         for row in rows:
-            if line := _line(_Row._make(row), aspects):
+            if line := _line(_Row._make(row), aspects, unit):
                 yield line
 
 
-def _line(row: _Row, aspects: tuple[str, ...]) -> SnapshotLine | None:
+def _line(row: _Row, aspects: tuple[str, ...], unit: Unit | None) -> SnapshotLine | None:
     """Returns the row's line; None for a task without labels that has no preference either.
 
-    Segments have their scores in the order of `aspects`.
+    Segments have their scores in the order of `aspects`. These are of the words that scores are based on where there is
+    a unit, by which texts are cut that nobody has cut before.
     """
     ranking, agreed = (json.loads(text) if text else None for text in (row.ranking, row.pairs))
     places = {response: place for place, response in enumerate(row.responses)}
@@ -157,6 +166,8 @@ def _line(row: _Row, aspects: tuple[str, ...]) -> SnapshotLine | None:
         if means not in (None, "{}") or segments is not None
     ]
     of_segments = map(_segments, repeat(aspects), row.aspects, row.segment_means, row.cuts)
+    if unit:
+        of_segments = map(_evidence, repeat(aspects), repeat((unit, row.language)), row.texts, row.cuts, row.evidence)
     columns = (row.responses, row.models, row.texts, row.means, row.scores, row.ratings, of_segments)
     responses = ", ".join(map(_response, *columns))
     source = f'"source": {_text(row.source)}, ' if row.source else ""
@@ -194,6 +205,18 @@ def _segments(wanted: tuple[str, ...], aspects: str | None, means: str | None, c
     places = [there.index(aspect) if aspect in there else None for aspect in wanted]
     rows = [[None if place is None else row[place] for place in places] for row in json.loads(means)]
     return f', "segments": {json.dumps(json.loads(cut))}, "segment_scores": {json.dumps(rows)}'
+
+
+def _evidence(
+    attributes: tuple[str, ...], way: tuple[Unit, str], text: str, kept: str | None, given: str | None
+) -> str:
+    """Returns the fields of segments of a response whose raters based scores on its words, as `_segments` does."""
+    if given is None:
+        return ""
+    written, (unit, language) = json.loads(text), way
+    base = ranges(json.loads(kept or "[]")) or cut(written, unit, language=language)
+    segments, scores = scored_by_evidence(written, base, json.loads(given), attributes)
+    return f', "segments": {json.dumps(segments)}, "segment_scores": {json.dumps(scores)}'
 
 
 def _text(text: str) -> str:

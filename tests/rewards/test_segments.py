@@ -15,7 +15,7 @@ from rewards.models import RewardModel, RunState, Score, TrainingRun
 from rewards.runs import runs
 from rewards.scoring.chunks import Chunk, score_chunk, scorer_of
 from tests.annotator.segmented import make_segmented_project
-from tests.builders import imported, make_user
+from tests.builders import ATTRIBUTES, imported, make_project, make_user
 
 pytestmark = [
     pytest.mark.slow,
@@ -89,3 +89,51 @@ def test_a_response_that_nobody_has_cut_is_cut_before_it_is_scored() -> None:
     assert score_chunk(Chunk(model, 0, project.tasks.latest("pk").pk), scorer_of(model), now=database_now()) == 40
     assert not Response.objects.filter(segments=None).exists()
     assert all(len(one.segment_scores or ()) == 3 for one in Score.objects.all())
+
+
+def project_with_evidence(*, tasks: int) -> Project:
+    """Responses of good and bad sentences; whoever rates one selects the sentences that decided."""
+    project = make_project(
+        learn_evidence=True, validation_share=0.3, training_config=CONFIG, base_annotators=1, max_annotators=1, keep=1
+    )
+    dice, texts, ratings = random.Random(3), [], []
+    for number in range(tasks):
+        level = dice.choice((0, 4))
+        many, one = (GOOD, BAD) if level else (BAD, GOOD)
+        parts = [*dice.sample(many, 2), dice.choice(one)]
+        first = parts[0]
+        dice.shuffle(parts)
+        text = " ".join(parts)
+        start = text.index(first)
+        decided = {"start": start, "end": text.index(".", start) + 1 if level else start + 12, "note": ""}
+        texts.append({"id": f"t-{number}", "prompt": f"How do I boil rice, try {number}?", "responses": [text]})
+        ratings.append(
+            {"task": f"t-{number}", "response": "1", "annotator": "a-1", "position": 0, "counts": True}
+            | {"scores": dict.fromkeys(ATTRIBUTES, level), "evidence": [decided | {"attribute": "helpfulness"}]}
+        )
+    assert imported(project, *texts).created == tasks
+    assert imported(project, *ratings).rejected == []
+    return project
+
+
+def test_the_words_for_a_score_teach_a_model_of_segments(client: Client) -> None:
+    project = project_with_evidence(tasks=60)
+    run = runs.request(project, reason="a test")
+    tasks.train(run.pk)
+    run.refresh_from_db()
+    assert run.state == RunState.PROMOTED, run.error or run.verdict
+    model = RewardModel.objects.get(run=run)
+    assert model.manifest["aspects"] == ["helpfulness"]
+    candidate, mean = (run.metrics[name]["segments"]["aspects"]["helpfulness"] for name in ("candidate", "mean"))
+    assert candidate["rmse"] < 0.7 * mean["rmse"]
+    assert score_chunk(Chunk(model, 0, project.tasks.latest("pk").pk), scorer_of(model), now=database_now()) == 60
+    for one in Score.objects.select_related("response"):
+        parts = [one.response.text[start:end].strip() for start, end in one.response.segments or ()]
+        scored = [(part in GOOD, row[0]) for part, row in zip(parts, one.segment_scores or (), strict=True)]
+        good, bad = ([score for is_good, score in scored if is_good is wanted] for wanted in (True, False))
+        assert min(good) > max(bad) + 1
+    exported = list(LAYOUTS["scores"].rows(project, Filters(), project.tasks.none()))
+    assert (exported[0]["aspects"], len(exported[0]["segments"])) == (["helpfulness"], 3)
+    client.force_login(make_user("root", is_superuser=True))
+    page = client.get(f"/projects/talk/models/{model.pk}/").content.decode()
+    assert "Measures of segments by aspect" in page

@@ -27,7 +27,7 @@ def score_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Li
             numbers_object("scores", keys),
             "reward_model__version",
             moment("created_at"),
-            *(_OF_SEGMENTS.values() if filters.aspects(project) else ()),
+            *(_OF_SEGMENTS.values() if _by_segment(project, filters) else ()),
         )
     )
     return copied(project, rows, list(score_columns(project, filters)), task="response__task", among=filters.among)
@@ -46,12 +46,17 @@ def _keys(project: Project, filters: Filters) -> list[str]:
     return filters.keys(project) or [aspect.key for aspect in filters.aspects(project)]
 
 
+def _by_segment(project: Project, filters: Filters) -> bool:
+    """Returns whether the project's models may score segments."""
+    return bool(filters.aspects(project) or project.learn_evidence)
+
+
 def score_columns(project: Project, filters: Filters) -> Mapping[str, Type]:
     head: dict[str, Type] = {"task": TEXT, "response": TEXT, "model": TEXT, "reward": NUMBER}
     of_segments: dict[str, Type] = {"segments": [[INTEGER]], "aspects": [TEXT], "segment_scores": [[NUMBER]]}
     scores = dict.fromkeys(_keys(project, filters), NUMBER)
     tail: dict[str, Type] = {"scores": scores, "version": INTEGER, "scored_at": TIME}
-    return {**head, **tail, **(of_segments if filters.aspects(project) else {})}
+    return {**head, **tail, **(of_segments if _by_segment(project, filters) else {})}
 
 
 def count_scores(project: Project, filters: Filters) -> int:

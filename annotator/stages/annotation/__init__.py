@@ -21,6 +21,7 @@ from annotator.stages.annotation.cuts import (
     from_parts,
     require_room,
     responses_to_rate,
+    stored_cuts,
     with_segments,
 )
 from annotator.stages.annotation.drafts import save_draft

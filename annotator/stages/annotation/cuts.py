@@ -22,8 +22,11 @@ Cuts = Mapping[int, Sequence[Range]]
 
 def cuts_of(project: Project, task: Task, responses: Sequence[Response]) -> dict[int, tuple[Range, ...]]:
     """Returns the segments of each response, or nothing if the project rates no segments."""
-    if not project.aspects():
-        return {}
+    return stored_cuts(project, task, responses) if project.aspects() else {}
+
+
+def stored_cuts(project: Project, task: Task, responses: Sequence[Response]) -> dict[int, tuple[Range, ...]]:
+    """Returns the segments of each response; one that nobody has cut is cut, and the cut stored."""
     if uncut := [response for response in responses if response.segments is None]:
         # All are rated on one page: those that are cut here share what the others leave of its room.
         room = MOST_SEGMENTS - sum(len(response.segments or ()) for response in responses)

@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import count
 
 from django.db.models import F
+from django.db.models.functions import Length
 
 from annotator.infrastructure.limits import MOST_ANNOTATORS
 from annotator.models import (
@@ -24,11 +25,14 @@ from annotator.models import (
     Origin,
     Project,
     Rating,
+    Response,
     Tally,
     Task,
     User,
 )
 from annotator.stages import consensus
+from annotator.stages.annotation import ResponseRating
+from annotator.stages.annotation.completeness import evidence_errors
 from annotator.stages.importing.bulk_copy import copy_rows, next_ids
 from annotator.stages.importing.task_rows import LEFT_OUT, Placed, Rejected, SegmentLabel
 
@@ -49,6 +53,7 @@ class _RaterEntry:
     ranking: tuple[tuple[int, ...], ...] = ()
     submitted_at: datetime | None = None
     active_seconds: float | None = None
+    evidence: Mapping[int, tuple[tuple[str, int, int, str], ...]] = field(default_factory=dict)
 
     @cached_property
     def content_hash(self) -> str:
@@ -57,6 +62,8 @@ class _RaterEntry:
             content.append([(n, one.aspects, one.scores, one.cut) for n, one in sorted(self.segments.items())])
         if self.ranking:  # as well as those stored before rankings could be imported
             content.append(self.ranking)
+        if self.evidence:
+            content.append(sorted(self.evidence.items()))
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
@@ -119,7 +126,8 @@ def write_annotations(project: Project, placed: Sequence[Placed], *, now: dateti
 
     Returns the rows and ratings that do not count, and the number of annotations that were added.
     """
-    entries, refused = _fitting([entry for placed_row in placed for entry in _entries(placed_row, project)])
+    entries = [entry for placed_row in placed for entry in _entries(placed_row, project)]
+    entries, refused = _fitting(entries, project)
     if not entries:
         return refused, 0
     raters = _raters(project, {entry.rater for entry in entries})
@@ -165,12 +173,14 @@ def _entries(placed: Placed, project: Project) -> Iterator[_RaterEntry]:
         if given.rater:  # a person's name is not stored: what stands for it is different in every project
             place = f"person-{hashlib.sha256(f'{project.pk} {given.rater}'.encode()).hexdigest()[:24]}"
         said = (given.ratings, given.preference, given.justification, given.segments, given.ranking)
-        yield _RaterEntry(placed, place, *said, given.submitted_at, given.active_seconds)
+        yield _RaterEntry(placed, place, *said, given.submitted_at, given.active_seconds, given.evidence)
 
 
-def _fitting(entries: Sequence[_RaterEntry]) -> tuple[list[_RaterEntry], list[Rejected]]:
+def _fitting(entries: Sequence[_RaterEntry], project: Project) -> tuple[list[_RaterEntry], list[Rejected]]:
     """Returns the entries that fit the responses of their tasks, and the rows of those that do not."""
     fit, refused = [], []
+    quoted = {pk for entry in entries if entry.evidence for pk in entry.placed.responses}
+    lengths = dict(Response.objects.filter(pk__in=quoted).values_list("pk", Length("text"))) if quoted else {}
     for entry in entries:
         there, line = len(entry.placed.responses), entry.placed.row.line
         if entry.ratings and max(entry.ratings) >= there:
@@ -178,9 +188,20 @@ def _fitting(entries: Sequence[_RaterEntry]) -> tuple[list[_RaterEntry], list[Re
             refused.append(Rejected(line, why))
         elif entry.placed.row.refers and entry.preference is not None and there != 2:
             refused.append(Rejected(line, f"the task has {there} responses, and preferences are for two"))
+        elif faults := _faults_of_evidence(entry, project, lengths):
+            refused.append(Rejected(line, faults[0], "evidence"))
         else:
             fit.append(entry)
     return fit, refused
+
+
+def _faults_of_evidence(entry: _RaterEntry, project: Project, lengths: Mapping[int, int]) -> list[str]:
+    """Returns what is wrong with the evidence of an entry whose responses have texts of these lengths."""
+    given = (
+        (ResponseRating(entry.ratings[position], evidence=evidence), lengths[entry.placed.responses[position]])
+        for position, evidence in entry.evidence.items()
+    )
+    return [fault for rating, length in given for fault in evidence_errors(rating, project, length)]
 
 
 def _raters(project: Project, places: set[str]) -> dict[str, User]:
@@ -305,9 +326,12 @@ def _store(
     )
     copy_rows(
         Rating,
-        ("annotation_id", "response_id", "scores", "checks", "unsafe_category", "segment_scores", "cut"),
+        ("annotation_id", "response_id", "scores", "evidence", "checks", "unsafe_category", "segment_scores", "cut"),
         (
-            (pk, entry.placed.responses[position], json.dumps(scores), "[]", "", *map(_json, of_segments))
+            (
+                *(pk, entry.placed.responses[position], json.dumps(scores)),
+                *(json.dumps(entry.evidence.get(position, ())), "[]", "", *map(_json, of_segments)),
+            )
             for pk, entry in zip(annotations, entries, strict=True)
             for position, scores in entry.ratings.items()
             for given in [entry.segments.get(position)]

@@ -98,7 +98,8 @@ class GivenAnnotation:
     `rater` is the person's name in the file; where it is empty, the place among the task's annotations stands for it.
     `segments` holds scores of segments by the response's position, all of the same aspects. `ranking` has tiers of
     positions, the best first, of every response. Where the file does not say when it was submitted, the time of the
-    import stands for it.
+    import stands for it. `evidence` has (attribute, start, end, note) by the response's position: the characters for
+    which an attribute has its score.
     """
 
     rater: str
@@ -109,6 +110,7 @@ class GivenAnnotation:
     ranking: tuple[tuple[int, ...], ...] = ()
     submitted_at: datetime | None = None
     active_seconds: float | None = None
+    evidence: Mapping[int, tuple[tuple[str, int, int, str], ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

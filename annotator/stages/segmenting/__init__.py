@@ -17,5 +17,13 @@ from annotator.stages.segmenting.ranges import (
     ranges,
     whole,
 )
-from annotator.stages.segmenting.recutting import CannotRecut, carried, finest_common_cut, joined, split
+from annotator.stages.segmenting.recutting import (
+    CannotRecut,
+    carried,
+    covered,
+    cut_at_marks,
+    finest_common_cut,
+    joined,
+    split,
+)
 from annotator.stages.segmenting.replacements import Replacement, WrongReplacements, moved, replaced

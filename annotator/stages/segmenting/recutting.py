@@ -1,6 +1,6 @@
-"""Changes a cut: joins and splits segments; finds the finest common cut of several, and carries values onto it."""
+"""Changes a cut: joins and splits segments, also at marks; finds the finest common cut, and carries values onto it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from annotator.infrastructure.limits import MOST_SEGMENTS
 from annotator.infrastructure.refusals import Refusal
-from annotator.stages.segmenting.ranges import Range, past_space
+from annotator.stages.segmenting.ranges import Range, from_starts, past_space
 
 LONGEST_CHARACTER = 64
 """Most code points of what readers see as one character. Longer ones can be split."""
@@ -82,6 +82,19 @@ def finest_common_cut(cuts: Sequence[Sequence[Range]]) -> tuple[Range, ...]:
         )
     bounds = sorted({bound for cut in cuts for segment in cut for bound in segment})
     return tuple(Range(start, end) for start, end in pairwise(bounds))
+
+
+def cut_at_marks(text: str, cut: Sequence[Range], marks: Sequence[Range]) -> tuple[Range, ...]:
+    """Returns a cut of the text that is also cut at the ends of the marks."""
+    bounds = {past_space(text, bound) for mark in marks for bound in mark} - {0, len(text)}
+    return finest_common_cut([cut, from_starts(text, sorted(bounds))])
+
+
+def covered(text: str, cut: Sequence[Range], mark: Range) -> Iterator[int]:
+    """Yields the places of the segments that lie within the mark, but for the white space at their ends."""
+    for place, (start, end) in enumerate(cut):
+        if mark.start <= start and start + len(text[start:end].rstrip()) <= mark.end:
+            yield place
 
 
 def carried(values: Sequence[Value], cut: Sequence[Range], *, onto: Sequence[Range]) -> tuple[Value, ...]:

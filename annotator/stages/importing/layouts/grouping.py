@@ -166,7 +166,7 @@ def _opened() -> sqlite3.Connection:
 def _put(waiting: sqlite3.Connection, row: TaskRow) -> None:
     (said,) = row.annotations
     time = said.submitted_at.isoformat() if said.submitted_at else None
-    of_task = [said.preference, said.justification, time, said.active_seconds]
+    of_task = [said.preference, said.justification, time, said.active_seconds, list(said.evidence.items())]
     content, notes = json.dumps([list(said.ratings.items()), *of_task]), json.dumps(row.notes)
     row_of_table = (row.external_id, said.rater, row.line, row.size, row.layout, content, notes)
     waiting.execute("INSERT INTO given VALUES (?, ?, ?, ?, ?, ?, ?)", row_of_table)
@@ -200,9 +200,10 @@ def _of_person(rows: Iterator[_Stored], rules: ImportRules) -> TaskRow | Rejecte
 
 
 def _read(row: _Stored) -> GivenAnnotation:
-    ratings, preference, justification, time, seconds = json.loads(row.said)
+    ratings, preference, justification, time, seconds, quoted = json.loads(row.said)
     submitted = datetime.fromisoformat(time) if time else None
-    return GivenAnnotation(row.rater, dict(ratings), preference, justification, {}, (), submitted, seconds)
+    evidence = {position: tuple(map(tuple, given)) for position, given in quoted}
+    return GivenAnnotation(row.rater, dict(ratings), preference, justification, {}, (), submitted, seconds, evidence)
 
 
 def _joined(one: GivenAnnotation, other: GivenAnnotation) -> GivenAnnotation:
@@ -226,4 +227,5 @@ def _joined(one: GivenAnnotation, other: GivenAnnotation) -> GivenAnnotation:
         (),
         max(times, default=None),
         max((given for given in (one.active_seconds, other.active_seconds) if given is not None), default=None),
+        {**one.evidence, **other.evidence},
     )

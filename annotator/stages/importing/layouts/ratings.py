@@ -1,5 +1,6 @@
 """Reads ratings of tasks that are there already: Potato's annotations, tables of scores, and our own annotations."""
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import PurePath
 from typing import Any
@@ -28,7 +29,7 @@ _OF_ONE_PERSON = ("annotated_instances.jsonl", "annotated_instances.tsv", "annot
 READ = {*TASKS, *RATERS, *SCORES, "attribute", "response", "label_annotations"}
 READ_OF_ANNOTATIONS = {
     *("revision", "position", "scores", "preference", "justification", "submitted_at", "active_seconds", "counts"),
-    *("origin", "guideline_version", "rubric_version", "verdict", "extra"),
+    *("origin", "guideline_version", "rubric_version", "verdict", "extra", "evidence"),
 }
 NO_RATER = "user_id"
 """The field of a refusal because nobody is named who rated."""
@@ -146,8 +147,26 @@ def annotation_row(values: dict[str, Any], rules: ImportRules) -> TaskRow:
         justification=str(values.get("justification") or ""),
         submitted_at=moment_of(values.get("submitted_at")),
         active_seconds=seconds_of(values.get("active_seconds")),
+        evidence={position: evidence} if (evidence := _evidence(values.get("evidence"), rules)) else {},
     )
     return _row(values, annotation, READ_OF_ANNOTATIONS)
+
+
+def _evidence(given: Any, rules: ImportRules) -> tuple[tuple[str, int, int, str], ...]:
+    """Reads a list of evidence for the project's attributes; the text is not known here. Raises BadRow."""
+    if given in (None, "", []):
+        return ()
+    try:
+        listed = json.loads(given) if isinstance(given, str) else given
+        read = tuple((one["attribute"], one["start"], one["end"], one.get("note") or "") for one in listed)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        read = ((None, None, None, None),)
+    if [one for one in read if [*map(type, one)] != [str, int, int, str]]:
+        raise BadRow(
+            f"evidence is {shown(given)}: it must be a list of objects with attribute, start, end and any note",
+            "evidence",
+        )
+    return tuple(one for one in read if one[0] in rules.attributes)
 
 
 def _row(values: Mapping[str, Any], annotation: GivenAnnotation, read: Iterable[str] = ()) -> TaskRow:

@@ -22,12 +22,11 @@ from annotator.stages.segmenting import (
     NotAPartition,
     Range,
     Unit,
+    covered,
     cut,
-    finest_common_cut,
-    from_starts,
+    cut_at_marks,
     partition,
     partition_by_texts,
-    past_space,
 )
 
 VERDICTS = frozenset({-1, 0, 1})
@@ -85,8 +84,7 @@ def _marked(
     the mark's kind, any other one the highest. Raises BadRow.
     """
     ranges = [_span(span, text, number) for number, span in enumerate(spans)]
-    bounds = sorted({past_space(text, bound) for span in ranges for bound in span} - {0, len(text)})
-    segments = finest_common_cut([cut(text, Unit.SENTENCE), from_starts(text, bounds)])
+    segments = cut_at_marks(text, cut(text, Unit.SENTENCE), ranges)
     aspects = tuple(kind for kind in KINDS if kind in rules.aspects)
     if not aspects:
         return segments, None
@@ -94,12 +92,15 @@ def _marked(
     kinds = [
         re.sub(r"[^a-z0-9]+", "_", str(span.get("aspect") or span.get("category") or "").lower()) for span in spans
     ]
-    marks = [(kind.strip("_"), span) for kind, span in zip(kinds, ranges, strict=True)]
-    levels = []
-    for start, end in segments:
-        end = start + len(text[start:end].rstrip())
-        covering = {kind for kind, span in marks if span.start <= start and end <= span.end}
-        levels.append(tuple(0 if kind in covering else rules.aspects[kind] - 1 for kind in aspects))
+    faults = {
+        (kind.strip("_"), place)
+        for kind, span in zip(kinds, ranges, strict=True)
+        for place in covered(text, segments, span)
+    }
+    levels = (
+        tuple(0 if (kind, place) in faults else rules.aspects[kind] - 1 for kind in aspects)
+        for place in range(len(segments))
+    )
     return segments, SegmentLabel(aspects, tuple(levels))
 
 

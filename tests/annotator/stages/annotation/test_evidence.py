@@ -19,7 +19,9 @@ from annotator.stages.annotation.quoted_words import Letters
 from annotator.stages.importing import import_rows
 from annotator.stages.pii.redaction import Choice, redact
 from annotator.stages.review import judge
-from tests.builders import ATTRIBUTES, NOW, claimed, make_project, make_task
+from annotator.stages.segmenting import Range
+from rewards.snapshots.evidence import scored_by_evidence
+from tests.builders import ATTRIBUTES, NOW, claimed, imported, make_project, make_task
 from tests.conftest import Cast
 
 pytestmark = pytest.mark.django_db
@@ -222,3 +224,77 @@ def test_a_redaction_takes_selected_words_from_drafts(project: Project, cast: Ca
     task.save()
     redact(task.pk, Choice(quotes=["Ola Nord"]), now=NOW)
     assert Draft.objects.get().form == {"justification": "So."}
+
+
+def test_the_export_of_annotations_brings_it_back(project: Project, cast: Cast, task: Task) -> None:
+    submit(claimed(project, cast.alice).pk, rated(task, FIRST, ("verbosity", 0, 4, "")), now=NOW)
+    copy = make_project("copy")
+    imported(copy, {"id": task.external_id, "prompt": "Hello?", "responses": [TEXT]})
+    line = b"".join(export(project, layout="annotations", format="jsonl"))
+    assert imported_rows(copy, line) == ([], 1)
+    assert imported_rows(copy, line) == ([], 0)
+    [rating] = Rating.objects.filter(response__task__project=copy)
+    assert rating.evidence == [list(FIRST), ["verbosity", 0, 4, ""]]
+    without = json.dumps(json.loads(line) | {"evidence": []}).encode()
+    [[refused], added] = imported_rows(copy, without)
+    assert ("other ratings by its imported raters" in refused, added) == (True, 0)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "says"),
+    [
+        (
+            [{"attribute": "helpfulness", "start": 0, "end": len(TEXT) + 1, "note": ""}],
+            f"of a text that has {len(TEXT)}",
+        ),
+        ([{"attribute": "helpfulness", "start": 0, "end": 4}] * 21, "at most 20"),
+        ([{"attribute": "helpfulness", "start": 0, "end": 4, "note": "a\0b"}], "cannot be stored"),
+        ([{"attribute": "helpfulness", "start": "0", "end": 4}], "must be a list of objects"),
+        ([{"attribute": "helpfulness", "start": True, "end": 4}], "must be a list of objects"),
+        ({"attribute": "helpfulness"}, "must be a list of objects"),
+        ("[", "must be a list of objects"),
+        (7, "must be a list of objects"),
+        ([[]], "must be a list of objects"),
+    ],
+)
+def test_an_import_refuses_what_does_not_fit(project: Project, task: Task, evidence: Any, says: str) -> None:
+    row = {"task": task.external_id, "response": "1", "annotator": "a", "position": 0, "evidence": evidence}
+    line = json.dumps(row | {"scores": dict.fromkeys(ATTRIBUTES, 3)}).encode()
+    [[refused], added] = imported_rows(project, line)
+    assert says in refused
+    assert (added, Rating.objects.count()) == (0, 0)
+
+
+def imported_rows(project: Project, line: bytes) -> tuple[list[str], int]:
+    """Imports a line; returns the refusals and the number of raters whose answers were added."""
+    result = import_rows(project, BytesIO(line), now=NOW)
+    return [one.error for one in result.rejected], result.ratings_added
+
+
+ONE, OTHER = "It is right. ", "It is wrong."
+
+
+@pytest.mark.parametrize(
+    ("ratings", "cut", "scores"),
+    [
+        ([({"a": 4}, [("a", 0, 12, "")])], [(0, 13), (13, 25)], [[4.0, None], [None, None]]),
+        ([({"a": 4}, [("a", 0, 25, "")])], [(0, 13), (13, 25)], [[4.0, None], [4.0, None]]),
+        (
+            [({"a": 0, "b": 3}, [("a", 19, 24, ""), ("b", 13, 25, "")]), ({"a": 1}, [("a", 13, 25, "")])],
+            [(0, 13), (13, 19), (19, 24), (24, 25)],
+            [[None, None], [1.0, 3.0], [0.5, 3.0], [1.0, 3.0]],
+        ),
+        # Selected twice by one rater, it counts once; what is no attribute any more counts not at all.
+        (
+            [
+                ({"a": 0}, [("a", 0, 12, ""), ("a", 0, 13, "x")]),
+                ({"a": 4, "c": 1}, [("a", 0, 12, ""), ("c", 0, 12, "")]),
+            ],
+            [(0, 13), (13, 25)],
+            [[2.0, None], [None, None]],
+        ),
+    ],
+)
+def test_segments_have_the_scores_that_are_based_on_them(ratings: Any, cut: Any, scores: Any) -> None:
+    base = [Range(0, 13), Range(13, 25)]
+    assert scored_by_evidence(ONE + OTHER, base, ratings, ["a", "b"]) == (tuple(Range(*one) for one in cut), scores)

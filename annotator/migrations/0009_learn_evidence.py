@@ -1,0 +1,22 @@
+"""Models may learn segments from the words on which scores are based."""
+
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("annotator", "0008_tasks_ahead"),
+    ]
+
+    operations = [
+        migrations.AddField(
+            model_name="project",
+            name="learn_evidence",
+            field=models.BooleanField(
+                db_default=False,
+                default=False,
+                help_text="Words that annotators selected for a score teach models to score parts of a response, where the rubric has no attributes of segments.",
+                verbose_name="Learn from selected words",
+            ),
+        ),
+    ]

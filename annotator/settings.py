@@ -43,7 +43,7 @@ if _public.scheme == "https":
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     SECURE_HSTS_SECONDS = 365 * 24 * 60 * 60
     SECURE_SSL_REDIRECT = True
-    SECURE_REDIRECT_EXEMPT = [r"^api/v1/health/"]  # probes speak plain HTTP to the process itself
+    SECURE_REDIRECT_EXEMPT = [r"^api/v1/health/", r"^metrics$"]  # probes speak plain HTTP to the process itself
 
 # The web server --------------------------------------------------------------------------------------------
 # Two at least: while one is busy or is started again, the other answers.
@@ -112,6 +112,10 @@ MIDDLEWARE = [
     "annotator.infrastructure.web.middleware.DatabaseAwayMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
+# What Prometheus sends to read /metrics, which does not exist without it.
+METRICS_TOKEN = os.environ.get("METRICS_TOKEN", "")
+if METRICS_TOKEN:
+    MIDDLEWARE.insert(0, "annotator.infrastructure.web.request_metrics.RequestMetricsMiddleware")
 ROOT_URLCONF = "annotator.urls"
 WSGI_APPLICATION = "annotator.wsgi.application"
 TEMPLATES = [

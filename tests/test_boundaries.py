@@ -10,6 +10,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 OPEN_TO_ALL = {"login", "set_language", "logout", "schema", "docs", "live", "ready", "token"}
 OPEN_TO_ALL |= {"admin-login", "admin-logout"}
 OPEN_TO_ALL |= {"worker"}  # a script, as the static ones
+OPEN_TO_ALL |= {"metrics"}  # it has a token of its own (tests/attacks/test_metrics.py)
 # Whoever has such a link comes in by it.
 OPEN_TO_ALL |= {"invitation", "new-password", "accept-invitation"}
 

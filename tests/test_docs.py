@@ -25,7 +25,7 @@ from tests.each import each
 
 ROOT = Path(settings.BASE_DIR)
 DOCS = ROOT / "docs"
-NOT_SETTINGS = {"PATH", "DATABASE_DIR", "VENV"}
+NOT_SETTINGS = {"PATH", "DATABASE_DIR", "VENV", "PROMETHEUS_MULTIPROC_DIR"}
 """What `make run` sets for its own processes."""
 NOT_ROOMS = {"__pycache__", "migrations"}
 NOT_KEPT = {"build", "var"}

@@ -91,6 +91,7 @@ GET: Mapping[str, Answers] = {
     "password": USERS,
     "glossary": USERS,
     "worker": EVERYBODY,
+    "metrics": Answers(*[HIDDEN] * 7),  # without METRICS_TOKEN
     "mine": USERS,
     "new-project": CREATORS,
     # One's own work.

@@ -11,7 +11,9 @@ import redis
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db import connection
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotator.infrastructure import audit
 from annotator.infrastructure.background import fitness, heartbeats
@@ -54,28 +56,15 @@ def installation(workers: Sequence[Worker]) -> Installation:
     """Returns what the opening page shows to administrators; `workers` are those that Redis knows of."""
     rooms = [(room.folder, room.free // MEGABYTE) for room in disk_space.rooms()]
     mail = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}" if settings.EMAIL_HOST else ""
-    kinds = [
-        _("imports"),
-        _("exports"),
-        _("releases"),
-        _("snapshots"),
-        _("training runs"),
-        _("evaluations"),
-        _("requests for scores"),
-        _("webhook deliveries"),
-    ]
-    row = _WAITING.row(most=MANY + 1)
-    assert row is not None
-    parts = len(row) - len(kinds)
-    counts = [_("more than %(number)s") % {"number": MANY} if count > MANY else str(count) for count in row[parts:]]
-    backlogs, waiting = Backlogs(*row[:parts]), list(zip(kinds, counts, strict=True))
+    backlogs, waits = waiting()
+    many = _("more than %(number)s") % {"number": MANY}
     connection.ensure_connection()
     postgres = str(connection.pg_version)  # type: ignore[attr-defined]
     return Installation(
         [_shown(worker) for worker in workers],
         backlogs,
-        waiting,
-        _messages(),
+        [(str(one.words), many if one.number > MANY else str(one.number)) for one in waits],
+        messages(),
         rooms,
         [
             ("Rewardloop", VERSION),
@@ -99,20 +88,43 @@ def _shown(worker: Worker) -> ShownWorker:
     return ShownWorker(worker.name, ", ".join(worker.queues), worker.age, state, good)
 
 
-_WAITING = Statement(f"""
-SELECT {COUNTS},
-    (SELECT count(*) FROM (SELECT FROM annotator_importjob WHERE state = 'waiting' LIMIT %(most)s) x),
-    (SELECT count(*) FROM (SELECT FROM annotator_exportjob WHERE state = 'waiting' LIMIT %(most)s) x),
-    (SELECT count(*) FROM (SELECT FROM annotator_release WHERE state = 'waiting' LIMIT %(most)s) x),
-    (SELECT count(*) FROM (SELECT FROM rewards_snapshotjob WHERE state = 'queued' LIMIT %(most)s) x),
-    (SELECT count(*) FROM (SELECT FROM rewards_trainingrun WHERE state = 'queued' LIMIT %(most)s) x),
-    (SELECT count(*) FROM (SELECT FROM rewards_evaluationjob WHERE state = 'queued' LIMIT %(most)s) x),
-    (SELECT count(*) FROM (SELECT FROM rewards_scoringjob WHERE state = 'queued' LIMIT %(most)s) x),
-    (SELECT count(*) FROM (SELECT FROM annotator_webhookdelivery WHERE state = 'waiting' LIMIT %(most)s) x)
-""")
+@dataclass(frozen=True)
+class Waiting:
+    """Jobs of one kind that wait in all projects, counted up to MANY + 1, and for how many seconds the oldest does."""
+
+    kind: str
+    words: Promise
+    number: int
+    seconds: float
 
 
-def _messages() -> list[tuple[str, int]]:
+_KINDS = (
+    ("imports", gettext_lazy("imports"), "annotator_importjob", "waiting"),
+    ("exports", gettext_lazy("exports"), "annotator_exportjob", "waiting"),
+    ("releases", gettext_lazy("releases"), "annotator_release", "waiting"),
+    ("snapshots", gettext_lazy("snapshots"), "rewards_snapshotjob", "queued"),
+    ("runs", gettext_lazy("training runs"), "rewards_trainingrun", "queued"),
+    ("evaluations", gettext_lazy("evaluations"), "rewards_evaluationjob", "queued"),
+    ("scoring", gettext_lazy("requests for scores"), "rewards_scoringjob", "queued"),
+    ("webhooks", gettext_lazy("webhook deliveries"), "annotator_webhookdelivery", "waiting"),
+)
+_COUNT = """(SELECT json_build_array(count(*), coalesce(extract(epoch FROM now() - min(created_at)), 0)) FROM (
+    SELECT created_at FROM {table} WHERE state = '{state}' LIMIT %(most)s) x)"""
+_COUNTED = ", ".join(_COUNT.format(table=table, state=state) for _kind, _words, table, state in _KINDS)
+_WAITING = Statement(f"SELECT {COUNTS}, {_COUNTED}")
+
+
+def waiting() -> tuple[Backlogs, list[Waiting]]:
+    """Returns what waits for the workers in all projects."""
+    row = _WAITING.row(most=MANY + 1)
+    assert row is not None
+    parts = len(row) - len(_KINDS)
+    waits = [Waiting(kind, words, *of) for (kind, words, *_), of in zip(_KINDS, row[parts:], strict=True)]
+    return Backlogs(*row[:parts]), waits
+
+
+def messages() -> list[tuple[str, int]]:
+    """Returns how many messages wait in each queue; nothing while Redis is away."""
     try:
         return [(queue, heartbeats.waiting(queue)) for queue in QUEUES]
     except redis.RedisError:

@@ -2,9 +2,11 @@
 
 from django.urls import path
 
+from rewards.admin import metrics
 from rewards.pages import models, overview, pages, policies, ranking, versions
 
 urlpatterns = [
+    path("metrics", metrics.metrics, name="metrics"),
     path("projects/<slug:slug>/", overview.overview, name="overview"),
     path("projects/<slug:slug>/models/", models.models, name="models"),
     path("projects/<slug:slug>/models/<int:pk>/", versions.version, name="model-version"),

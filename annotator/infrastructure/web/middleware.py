@@ -22,6 +22,8 @@ from annotator.infrastructure.web.error_answers import error_answer, is_rest
 
 API = "/api/v1/"
 HEALTH = f"{API}health/"
+PROBED = (HEALTH, "/metrics")
+"""The beginnings of addresses that machines ask for."""
 _MAY_BE_KEPT = (f"{API}schema/", f"{API}docs/")
 # Annotators' pages show strangers' texts, so nothing inline runs there, and no other host is called.
 STRICT = (
@@ -49,14 +51,14 @@ class ContentSecurityPolicyMiddleware:
 
 
 class HealthHostMiddleware:
-    """Answers health checks under any host name: load balancers and kubelets use addresses that no operator lists."""
+    """Answers probes under any host name: load balancers, kubelets and Prometheus use addresses that nobody lists."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         # Django answers 400 to any host that is not in ALLOWED_HOSTS.
-        if request.path.startswith(HEALTH):
+        if request.path.startswith(PROBED):
             request.META["HTTP_HOST"] = settings.ALLOWED_HOSTS[0]
         return self.get_response(request)
 

@@ -2,7 +2,12 @@
 
 import os
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
+from pathlib import Path
+from typing import Any
 from wsgiref.handlers import SimpleHandler
 
 from django.conf import settings
@@ -10,10 +15,23 @@ from django.urls import get_resolver
 
 from annotator.launch.webserver.processes import Processes, listening_socket
 from annotator.launch.webserver.thread_pools import LIVE
-from annotator.wsgi import application
+
+MEMORY = Path("/dev/shm")
+"""A folder in memory: a full disk would kill a process that counts in a file that it has mapped."""
 
 
-def warm_up() -> None:
+@contextmanager
+def shared_counts() -> Iterator[None]:
+    """Gives the processes a folder for what /metrics adds up, where that is wanted."""
+    if not os.environ.get("METRICS_TOKEN"):
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="rewardloop-metrics-", dir=MEMORY if MEMORY.is_dir() else None) as folder:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+        yield
+
+
+def warm_up(application: Any) -> None:
     """Loads once what the first request of each process would load, before the processes are forked.
 
     The request for LIVE asks no database: a connection from before the forks would be shared by all processes.
@@ -25,9 +43,12 @@ def warm_up() -> None:
 
 
 def main() -> int:
-    warm_up()
-    listener = listening_socket(os.environ.get("HOST", "127.0.0.1"), settings.PORT)
-    return Processes(application, listener, number=settings.WEB_PROCESSES, threads=settings.WEB_THREADS).run()
+    with shared_counts():
+        from annotator.wsgi import application  # noqa: PLC0415  it looks for the folder when it is imported
+
+        warm_up(application)
+        listener = listening_socket(os.environ.get("HOST", "127.0.0.1"), settings.PORT)
+        return Processes(application, listener, number=settings.WEB_PROCESSES, threads=settings.WEB_THREADS).run()
 
 
 if __name__ == "__main__":

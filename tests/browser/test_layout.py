@@ -181,6 +181,20 @@ def test_a_finger_leads_to_the_next_response(open_page: Open, alice: User, long_
         expect(shown).to_have_attribute("id", f"response-{letter}")
 
 
+@pytest.mark.parametrize("javascript", [True, False])
+def test_the_tools_stand_behind_one_button_on_a_phone(
+    open_page: Open, alice: User, long_task: Task, javascript: bool
+) -> None:
+    phone = {"width": 360, "height": 740}
+    page = rating_page(open_page, alice, viewport=phone, has_touch=True, java_script_enabled=javascript)
+    source = page.locator(".more-tools").get_by_text("Source")
+    expect(source).to_be_hidden()
+    assert page.locator(".bar").evaluate("(bar) => bar.scrollWidth <= bar.clientWidth")
+    page.get_by_role("button", name="Tools").click()
+    source.click()
+    expect(page.locator("#work.raw")).to_be_visible()
+
+
 def test_the_response_in_question_is_in_view_where_they_stand_below_each_other(
     open_page: Open, alice: User, long_task: Task
 ) -> None:

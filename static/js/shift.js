@@ -73,12 +73,13 @@ const isWhole = () => every().filter((one) => isAsked(one) && one.matches("[data
 const undoOf = (kind) => document.getElementById(`undo-${kind}`)?.innerHTML.replaceAll("/0/", `/${last.id}/`) ?? "";
 
 async function leave(form, kind, fields) {
+  await count();
+  if (!goesAlone()) return form.requestSubmit(); // what was ready has been given back meanwhile
   const { id, html, at, again } = current;
   if (again) fields.push(["again", "1"]);
   last = { user, slug, id, kind, url: new URL(form.action).pathname, fields, html, at, again };
   if (kind === "submit") rated = last;
-  await post(last);
-  await isLeft(id, slug);
+  await post(last).then(() => isLeft(id, slug));
   rating().dispatchEvent(new CustomEvent("shift:left", { bubbles: true }));
   await showNext(PASSES.includes(kind) ? undoOf(kind) : "");
   sync();
@@ -134,8 +135,7 @@ document.addEventListener("click", (event) => {
   inTurn(event, async () => {
     const taken = await takeBack(user, last.id);
     await count();
-    if (taken) await giveWay(taken);
-    else link.click();
+    await (taken ? giveWay(taken) : link.click());
   });
 }, { capture: true });
 

@@ -159,9 +159,9 @@ DATABASES["default"]["OPTIONS"] = {
     "pool": {
         "min_size": 1,
         # Every thread of a web process may want one: WEB_THREADS for pages, as many for trainers, half as many each for
-        # imports, uploads and exports, single ones for health and what takes long
+        # imports, uploads and exports, single ones for health, metrics and what takes long
         # (annotator/launch/webserver/thread_pools.py).
-        "max_size": environment.count("DATABASE_POOL", 2 * WEB_THREADS + 3 * max(2, WEB_THREADS // 2) + 4),
+        "max_size": environment.count("DATABASE_POOL", 2 * WEB_THREADS + 3 * max(2, WEB_THREADS // 2) + 5),
         "timeout": 5,
         # The pause between attempts doubles within this time. With the pool's default of 300 s, the last pause could be
         # as long as the outage, which would so last twice as long.

@@ -9,6 +9,18 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.AlterField(
+            model_name="project",
+            name="segment_unit",
+            field=models.CharField(
+                choices=[("sentence", "Sentence"), ("step", "Step"), ("text", "Whole response")],
+                db_default="sentence",
+                default="sentence",
+                help_text="What annotators rate one by one, if the rubric has attributes of segments. Responses that somebody has been given to rate, or a model has scored, keep their segments.",
+                max_length=10,
+                verbose_name="Segment unit",
+            ),
+        ),
         migrations.AddField(
             model_name="project",
             name="learn_evidence",

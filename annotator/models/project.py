@@ -184,7 +184,7 @@ class Project(RatedByRubric, models.Model):
         db_default=SegmentUnit.SENTENCE,
         help_text=_(
             "What annotators rate one by one, if the rubric has attributes of segments. Responses that somebody "
-            "has been given to rate keep their segments."
+            "has been given to rate, or a model has scored, keep their segments."
         ),
     )
     allow_recut = models.BooleanField(

@@ -126,7 +126,7 @@ def waiting() -> tuple[Backlogs, list[Waiting]]:
 def messages() -> list[tuple[str, int]]:
     """Returns how many messages wait in each queue; nothing while Redis is away."""
     try:
-        return [(queue, heartbeats.waiting(queue)) for queue in QUEUES]
+        return [(queue, heartbeats.waiting_of_any(queue)) for queue in QUEUES]
     except redis.RedisError:
         return []
 

@@ -96,7 +96,7 @@ def _judge(
             tasks,
             theirs,
             weights=weights,
-            metrics=json.loads((run.directory() / "champion" / "metrics.json").read_text()),
+            metrics=_guarding(json.loads((run.directory() / "champion" / "metrics.json").read_text()), snapshot),
             levels=levels,
             on_scale=_on_scale(champion.manifest),
             attributes=shared,
@@ -108,7 +108,7 @@ def _judge(
             tasks,
             ours,
             weights=weights,
-            metrics=metrics["candidate"],
+            metrics=_guarding(metrics["candidate"], snapshot),
             levels=levels,
             on_scale=_on_scale(manifest),
             attributes=shared,
@@ -119,6 +119,15 @@ def _judge(
         # Each comparison with one champion, or of first models with the mean, is a chance to be fooled.
         look=1 + RewardModel.objects.filter(project=run.project, parent=champion).count(),
     )
+
+
+def _guarding(metrics: Mapping[str, Any], snapshot: Snapshot) -> Mapping[str, Any]:
+    """Returns the measures that can keep a model from promotion.
+
+    Those of segments that are made of selected words cannot: an attribute may have two or three of them.
+    """
+    attributes, aspects = (set(snapshot.manifest.get(name) or ()) for name in ("attributes", "aspects"))
+    return {name: value for name, value in metrics.items() if name != "segments" or aspects - attributes}
 
 
 def _tasks(snapshot: Snapshot, part: str, manifest: Mapping[str, Any]) -> list[Task]:

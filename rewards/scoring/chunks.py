@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
@@ -182,9 +184,12 @@ _CONVERSATIONS = Statement("SELECT id, conversation FROM annotator_task WHERE id
 
 def _cuts(project: Project, responses: Sequence[int]) -> Mapping[int, tuple[Range, ...]]:
     """Returns the segments of the responses; those that nobody has been given to rate are cut now."""
+    rows = Response.objects.filter(pk__in=responses).select_related("task").defer("task__conversation")
     cuts: dict[int, tuple[Range, ...]] = {}
-    for response in Response.objects.filter(pk__in=responses).select_related("task").defer("task__conversation"):
-        cuts |= stored_cuts(project, response.task, [response])
+    # A task's responses share the room for segments.
+    for _task, of_task in groupby(rows.order_by("task", "position"), key=attrgetter("task_id")):
+        together = list(of_task)
+        cuts |= stored_cuts(project, together[0].task, together)
     return cuts
 
 

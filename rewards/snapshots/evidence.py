@@ -5,7 +5,8 @@ from statistics import fmean
 
 from annotator.stages.segmenting import Range, covered, cut_at_marks
 
-Evidence = Sequence[tuple[str, int, int, str]]
+Evidence = Sequence[tuple[str, int, int]]
+"""(attribute, start, end) of each piece: the characters of the text for which the attribute has its score."""
 
 
 def scored_by_evidence(
@@ -17,11 +18,11 @@ def scored_by_evidence(
     (0 to levels - 1) with the evidence for them. A segment has the mean over the raters who based a score of the
     attribute on it, and None where nobody did: nothing is known of what nobody has selected.
     """
-    marks = [Range(start, end) for _scores, evidence in ratings for _key, start, end, _note in evidence]
+    marks = [Range(start, end) for _scores, evidence in ratings for _key, start, end in evidence]
     segments = cut_at_marks(text, cut, marks)
     given: list[dict[str, dict[int, int]]] = [{key: {} for key in attributes} for _ in segments]
     for rater, (scores, evidence) in enumerate(ratings):
-        for key, start, end, _note in evidence:
+        for key, start, end in evidence:
             # A rubric of another version may have asked for it.
             if key in attributes and key in scores:
                 for place in covered(text, segments, Range(start, end)):

@@ -103,8 +103,10 @@ CROSS JOIN LATERAL (
     LEFT JOIN LATERAL ({LABEL_IN_FORCE}) l ON true
     LEFT JOIN LATERAL (
         SELECT string_agg(g.scores::text, ', ' ORDER BY g.annotation_id) AS ratings,
-               json_agg(json_build_array(g.scores, g.evidence) ORDER BY g.annotation_id)
-                   FILTER (WHERE l.source = 'consensus' AND g.evidence <> '[]')::text AS evidence
+               json_agg(json_build_array(g.scores, (
+                   SELECT json_agg(json_build_array(e->0, e->1, e->2)) FROM jsonb_array_elements(g.evidence) e
+               )) ORDER BY g.annotation_id)
+                   FILTER (WHERE %s AND l.source = 'consensus' AND g.evidence <> '[]')::text AS evidence
         FROM annotator_rating g
         WHERE l.source <> 'imported' AND g.response_id = r.id AND g.annotation_id = ANY (c.kept)
     ) k ON true
@@ -133,14 +135,14 @@ def parts(project: Project) -> Iterator[Generator[SnapshotLine, None, None]]:
 
 
 def _part(project: Project, after: int, until: int) -> Generator[SnapshotLine, None, None]:
+    aspects = tuple(aspect.key for aspect in project.aspects_learnt())
+    unit = Unit(project.segment_unit) if aspects and not project.aspects() else None
     # Row by row, so that a part with long texts takes no more memory than one with short ones.
     with (
         connection.cursor() as cursor,
         connection.wrap_database_errors,
-        closing(cursor.stream(_SELECT, [project.pk, after, until])) as rows,
+        closing(cursor.stream(_SELECT, [unit is not None, project.pk, after, until])) as rows,
     ):
-        aspects = tuple(aspect.key for aspect in project.aspects_learnt())
-        unit = Unit(project.segment_unit) if aspects and not project.aspects() else None
         for row in rows:
             if line := _line(_Row._make(row), aspects, unit):
                 yield line

@@ -191,8 +191,19 @@ def test_the_tools_stand_behind_one_button_on_a_phone(
     expect(source).to_be_hidden()
     assert page.locator(".bar").evaluate("(bar) => bar.scrollWidth <= bar.clientWidth")
     page.get_by_role("button", name="Tools").click()
+    for name in ("Source", "Differences", "Next difference"):
+        assert box(page.locator(".more-tools").get_by_text(name))["width"] > 30
     source.click()
     expect(page.locator("#work.raw")).to_be_visible()
+
+
+@pytest.mark.parametrize(("width", "height"), [(820, 1180), (740, 360)])
+def test_elsewhere_a_finger_finds_the_tools_in_the_bar(
+    open_page: Open, alice: User, long_task: Task, width: int, height: int
+) -> None:
+    page = rating_page(open_page, alice, viewport={"width": width, "height": height}, has_touch=True)
+    expect(page.locator(".bar .more")).to_be_hidden()
+    expect(page.locator(".more-tools").get_by_text("Source")).to_be_visible()
 
 
 def test_the_response_in_question_is_in_view_where_they_stand_below_each_other(

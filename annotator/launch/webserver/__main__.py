@@ -1,6 +1,7 @@
 """`python -m annotator.launch.webserver`: serves on HOST and PORT by WEB_PROCESSES processes of WEB_THREADS threads."""
 
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -26,7 +27,12 @@ def shared_counts() -> Iterator[None]:
     if not os.environ.get("METRICS_TOKEN"):
         yield
         return
-    with tempfile.TemporaryDirectory(prefix="rewardloop-metrics-", dir=MEMORY if MEMORY.is_dir() else None) as folder:
+    place = MEMORY if MEMORY.is_dir() else Path(tempfile.gettempdir())
+    for left in place.glob("rewardloop-metrics-*"):
+        # Of a server that was killed.
+        if not Path(f"/proc/{left.name.split('-')[2]}").exists():
+            shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=f"rewardloop-metrics-{os.getpid()}-", dir=place) as folder:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         yield
 

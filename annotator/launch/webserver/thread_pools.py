@@ -61,7 +61,9 @@ def lanes(threads: int) -> tuple[Lane, ...]:
     return (
         # Answered while every other thread is busy, and whatever the database does.
         Lane("live", lambda _method, path: path == LIVE, 1, 1_000),
-        Lane("ready", lambda _method, path: path.startswith(("/api/v1/health/", "/metrics")), 1, 100),
+        Lane("ready", lambda _method, path: path.startswith("/api/v1/health/"), 1, 100),
+        # Health does not wait for its counts.
+        Lane("metrics", lambda _method, path: path == "/metrics", 1, 4),
         # A trainer's call waits for the score worker.
         Lane("rewards", lambda _, path: path.startswith("/api/v1/openrlhf/"), max(2, threads), 8 * threads, less),
         # A slow client's download holds its thread for as long as it lasts.

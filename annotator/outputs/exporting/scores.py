@@ -47,8 +47,9 @@ def _keys(project: Project, filters: Filters) -> list[str]:
 
 
 def _by_segment(project: Project, filters: Filters) -> bool:
-    """Returns whether the project's models may score segments."""
-    return bool(filters.aspects(project) or project.learn_evidence)
+    """Returns whether the project's champion may score segments: of the rubric's aspects, or learnt from words."""
+    champions = project.reward_models.filter(is_champion=True, manifest__has_key="aspects")
+    return bool(filters.aspects(project)) or project.learn_evidence or champions.exists()
 
 
 def score_columns(project: Project, filters: Filters) -> Mapping[str, Type]:

@@ -97,7 +97,9 @@ class ProjectSettingsForm(forms.ModelForm):  # type: ignore[type-arg]
         backbone.choices = [("", default), *((name, name) for name in settings.REWARD_BACKBONES)]
         if not any(one.scope == Attribute.Scope.SEGMENT for one in self._attributes(project)):
             for name in OF_SEGMENTS:
-                del self.fields[name]
+                # Selected words are cut by the unit, too.
+                if not (name == "segment_unit" and project.learn_evidence):
+                    del self.fields[name]
         self.fields["spread_attribute"] = forms.ChoiceField(
             label=self.fields["spread_attribute"].label,
             help_text=self.fields["spread_attribute"].help_text,

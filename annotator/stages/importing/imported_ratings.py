@@ -32,7 +32,7 @@ from annotator.models import (
 )
 from annotator.stages import consensus
 from annotator.stages.annotation import ResponseRating
-from annotator.stages.annotation.completeness import evidence_errors
+from annotator.stages.annotation.completeness import evidence_errors, written_fault
 from annotator.stages.importing.bulk_copy import copy_rows, next_ids
 from annotator.stages.importing.task_rows import LEFT_OUT, Placed, Rejected, SegmentLabel
 
@@ -57,12 +57,20 @@ class _RaterEntry:
 
     @cached_property
     def content_hash(self) -> str:
+        return self._hash(with_evidence=True)
+
+    @cached_property
+    def hash_without_evidence(self) -> str:
+        """The hash of the same entry where it was stored before imports read evidence."""
+        return self._hash(with_evidence=False)
+
+    def _hash(self, *, with_evidence: bool) -> str:
         content: list[object] = [sorted(self.ratings.items()), self.preference, self.justification]
         if self.segments:  # hashes stored before segments existed stay valid
             content.append([(n, one.aspects, one.scores, one.cut) for n, one in sorted(self.segments.items())])
         if self.ranking:  # as well as those stored before rankings could be imported
             content.append(self.ranking)
-        if self.evidence:
+        if self.evidence and with_evidence:
             content.append(sorted(self.evidence.items()))
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -136,6 +144,7 @@ def write_annotations(project: Project, placed: Sequence[Placed], *, now: dateti
     locked = Task.objects.filter(pk__in=touched).select_for_update().order_by("pk")
     tasks = {task.pk: task for task in locked.defer("conversation", "metadata")}
     fresh, contradicting = _unknown(entries, raters)
+    _add_evidence(entries, raters)
     fresh, too_many = _within_limits(fresh, tasks)
     barred = Exclusion.objects.filter(project=project, annotator__in=raters.values(), readmitted_at=None)
     accounts = set(barred.values_list("annotator", flat=True))
@@ -201,7 +210,9 @@ def _faults_of_evidence(entry: _RaterEntry, project: Project, lengths: Mapping[i
         (ResponseRating(entry.ratings[position], evidence=evidence), lengths[entry.placed.responses[position]])
         for position, evidence in entry.evidence.items()
     )
-    return [fault for rating, length in given for fault in evidence_errors(rating, project, length)]
+    faults = [fault for rating, length in given for fault in evidence_errors(rating, project, length)]
+    notes = [note for evidence in entry.evidence.values() for *_place, note in evidence]
+    return faults or [fault for fault in [written_fault([entry.justification, *notes])] if fault and notes]
 
 
 def _raters(project: Project, places: set[str]) -> dict[str, User]:
@@ -243,12 +254,31 @@ def _unknown(entries: Sequence[_RaterEntry], raters: Mapping[str, User]) -> tupl
         if key not in present:
             present[key] = digest
             fresh.append(entry)
-        elif present[key] != digest:
+        elif present[key] not in (digest, entry.hash_without_evidence):
             line = entry.placed.row.line
             refused[line] = Rejected(
                 line, "this task has other ratings by its imported raters; the first ones are kept"
             )
     return fresh, list(refused.values())
+
+
+def _add_evidence(entries: Sequence[_RaterEntry], raters: Mapping[str, User]) -> None:
+    """Gives stored annotations of the same entries the evidence that an earlier import has not read."""
+    late = {
+        (entry.placed.task, raters[entry.rater].pk, entry.hash_without_evidence): entry
+        for entry in entries
+        if entry.evidence
+    }
+    former = Annotation.objects.current().filter(
+        assignment__task__in={task for task, _rater, _digest in late}, content_hash__in={key[2] for key in late}
+    )
+    stored = former.values_list("pk", "assignment__task", "assignment__annotator", "content_hash")
+    for pk, task, rater, digest in stored:
+        if entry := late.get((task, rater, digest)):
+            for position, evidence in entry.evidence.items():
+                rating = Rating.objects.filter(annotation=pk, response=entry.placed.responses[position])
+                rating.update(evidence=[list(one) for one in evidence])
+            Annotation.objects.filter(pk=pk).update(content_hash=entry.content_hash)
 
 
 def _within_limits(

@@ -39,6 +39,7 @@ def test_nobody_waits_for_a_process_that_has_ended() -> None:
         ("/api/v1/score/", "pages"),
         ("/api/v1/health/live/", "live"),
         ("/api/v1/health/ready/", "ready"),
+        ("/metrics", "metrics"),
         ("/api/v1/openrlhf/talk/", "rewards"),
         ("/api/v1/projects/talk/export/", "exports"),
         ("/api/v1/projects/talk/import/", "imports"),

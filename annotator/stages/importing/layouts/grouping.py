@@ -217,6 +217,9 @@ def _joined(one: GivenAnnotation, other: GivenAnnotation) -> GivenAnnotation:
                 raise _Contradiction(f"{what}, {known[attribute]} and {score}")
     if None not in (one.preference, other.preference) and one.preference != other.preference:
         raise _Contradiction(f"two rows give different preferences, {one.preference} and {other.preference}")
+    for position in one.evidence.keys() & other.evidence.keys():
+        if one.evidence[position] != other.evidence[position]:
+            raise _Contradiction(f"two rows give different evidence of response {position + 1}")
     times = [time for time in (one.submitted_at, other.submitted_at) if time]
     return GivenAnnotation(
         one.rater,

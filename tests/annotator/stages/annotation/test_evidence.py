@@ -240,6 +240,28 @@ def test_the_export_of_annotations_brings_it_back(project: Project, cast: Cast, 
     assert ("other ratings by its imported raters" in refused, added) == (True, 0)
 
 
+def test_what_was_imported_without_evidence_gets_it_later(project: Project, task: Task) -> None:
+    one = dict(zip(("attribute", "start", "end", "note"), FIRST, strict=True))
+    row = {"task": task.external_id, "response": "1", "annotator": "a", "position": 0, "evidence": []}
+    row["scores"] = dict.fromkeys(ATTRIBUTES, 3)
+    assert imported_rows(project, json.dumps(row).encode()) == ([], 1)
+    for _ in range(2):
+        assert imported_rows(project, json.dumps(row | {"evidence": [one]}).encode()) == ([], 0)
+        assert Rating.objects.get().evidence == [list(FIRST)]
+    other = json.dumps(row | {"evidence": [one | {"note": "Other."}]}).encode()
+    [[refused], added] = imported_rows(project, other)
+    assert ("other ratings by its imported raters" in refused, added) == (True, 0)
+
+
+def test_two_rows_of_one_person_must_not_contradict_each_other(project: Project, task: Task) -> None:
+    one = dict(zip(("attribute", "start", "end", "note"), FIRST, strict=True))
+    row = {"task": task.external_id, "response": "1", "annotator": "a", "position": 0}
+    row["scores"] = dict.fromkeys(ATTRIBUTES, 3)
+    lines = [json.dumps(row | {"evidence": [one | {"note": note}]}) for note in ("So.", "Not so.")]
+    [[refused], added] = imported_rows(project, "\n".join(lines).encode())
+    assert ("two rows give different evidence of response 1" in refused, added) == (True, 0)
+
+
 @pytest.mark.parametrize(
     ("evidence", "says"),
     [
@@ -277,18 +299,18 @@ ONE, OTHER = "It is right. ", "It is wrong."
 @pytest.mark.parametrize(
     ("ratings", "cut", "scores"),
     [
-        ([({"a": 4}, [("a", 0, 12, "")])], [(0, 13), (13, 25)], [[4.0, None], [None, None]]),
-        ([({"a": 4}, [("a", 0, 25, "")])], [(0, 13), (13, 25)], [[4.0, None], [4.0, None]]),
+        ([({"a": 4}, [("a", 0, 12)])], [(0, 13), (13, 25)], [[4.0, None], [None, None]]),
+        ([({"a": 4}, [("a", 0, 25)])], [(0, 13), (13, 25)], [[4.0, None], [4.0, None]]),
         (
-            [({"a": 0, "b": 3}, [("a", 19, 24, ""), ("b", 13, 25, "")]), ({"a": 1}, [("a", 13, 25, "")])],
+            [({"a": 0, "b": 3}, [("a", 19, 24), ("b", 13, 25)]), ({"a": 1}, [("a", 13, 25)])],
             [(0, 13), (13, 19), (19, 24), (24, 25)],
             [[None, None], [1.0, 3.0], [0.5, 3.0], [1.0, 3.0]],
         ),
         # Selected twice by one rater, it counts once; what is no attribute any more counts not at all.
         (
             [
-                ({"a": 0}, [("a", 0, 12, ""), ("a", 0, 13, "x")]),
-                ({"a": 4, "c": 1}, [("a", 0, 12, ""), ("c", 0, 12, "")]),
+                ({"a": 0}, [("a", 0, 12), ("a", 0, 13)]),
+                ({"a": 4, "c": 1}, [("a", 0, 12), ("c", 0, 12)]),
             ],
             [(0, 13), (13, 25)],
             [[2.0, None], [None, None]],

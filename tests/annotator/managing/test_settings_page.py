@@ -167,6 +167,16 @@ def test_settings_of_segments_are_asked_only_where_segments_are_rated(pages: Cli
     assert 'name="allow_recut"' in pages.get(PAGE).content.decode()
 
 
+def test_the_unit_is_asked_where_selected_words_are_cut_by_it(pages: Client, project: Project) -> None:
+    assert 'name="segment_unit"' not in pages.get(PAGE).content.decode()
+    Project.objects.update(learn_evidence=True)
+    page = pages.get(PAGE).content.decode()
+    assert ('name="segment_unit"' in page, 'name="allow_recut"' in page) == (True, False)
+    assert pages.post(PAGE, shown(pages) | {"segment_unit": "step"}).status_code == 302
+    project.refresh_from_db()
+    assert (project.segment_unit, project.learn_evidence) == ("step", True)
+
+
 # Every door has every setting ----------------------------------------------------------------------------------
 
 NO_SETTINGS = {"id", "created_at", "archived_at", "deleted_at", "releases_made"}

@@ -14,7 +14,7 @@ from annotator.models import AuditEntry, Project
 from rewards import reasons
 from rewards.learning.data import Response, Task, Turn
 from rewards.learning.paired_gain import Gain, paired_gain
-from rewards.models import RewardModel, RunState, TrainingRun
+from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from rewards.promotion import promotion
 from rewards.promotion.promotion import HeldOut, Predicted, decide
 from rewards.reasons import SQUARES
@@ -112,6 +112,15 @@ def test_what_is_lost_on_segments_holds_back(ours: dict[str, float], theirs: dic
     verdict = decide(candidate, champion, held_out(2.0))
     assert said in reasons.in_words(verdict.reason)
     assert verdict.promote is ("not clearly" in said)
+
+
+@pytest.mark.parametrize(
+    ("aspects", "guards"), [(["clarity"], True), (["helpfulness"], False), (["helpfulness", "clarity"], True)]
+)
+def test_segments_of_selected_words_hold_nothing_back(aspects: list[str], guards: bool) -> None:
+    snapshot = Snapshot(manifest={"attributes": ["helpfulness", "verbosity"], "aspects": aspects})
+    measured = {"rmse": 1.0, "segments": {"aspects": {}}}
+    assert training._guarding(measured, snapshot) == (measured if guards else {"rmse": 1.0})
 
 
 @pytest.mark.parametrize(("pairs", "before", "after"), [(100, 64, 61), (10, 6, 5)])

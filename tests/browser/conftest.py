@@ -181,7 +181,10 @@ _PLACE = """(question) => [...document.querySelectorAll(
 
 def ask(question: Locator) -> Locator:
     """Brings a question into the dock by its chip, as a mouse does; without scripts all are on the page."""
-    chips, classes = question.page.locator(".strip .chip"), (question.get_attribute("class") or "").split()
-    if "current" not in classes and chips.count():
+    chips = question.page.locator(".strip .chip")
+    for _ in range(5):
+        if "current" in (question.get_attribute("class") or "").split() or not chips.count():
+            break
         chips.nth(question.evaluate(_PLACE)).click()
+        question.page.wait_for_timeout(30)  # what a key has begun may still lead elsewhere
     return question

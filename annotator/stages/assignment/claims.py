@@ -162,7 +162,8 @@ SELECT m.id, m.role, m.paused_at, m.pause_reason, m.qualified_at, m.quota, m.lan
     (SELECT s.id FROM annotator_assignment s JOIN annotator_task t ON t.id = s.task_id
      WHERE s.annotator_id = %(annotator)s AND s.state = 'leased' AND t.project_id = %(project)s
         AND t.state IN ('open', 'gold')
-     ORDER BY s.shift IS NOT NULL, CASE WHEN s.shift IS NOT NULL THEN s.leased_at END, s.leased_at DESC LIMIT 1),
+     ORDER BY s.shift IS NOT NULL, CASE WHEN s.shift IS NOT NULL THEN s.leased_at END,
+        CASE WHEN s.shift IS NOT NULL THEN s.id END, s.leased_at DESC LIMIT 1),
     ARRAY(SELECT s.task_id FROM annotator_assignment s JOIN annotator_draft d ON d.assignment_id = s.id
      JOIN annotator_task t ON t.id = s.task_id
      WHERE s.annotator_id = %(annotator)s AND s.state = 'expired' AND t.project_id = %(project)s

@@ -137,7 +137,7 @@ def test_the_counts_go_with_the_server(tmp_path_factory: pytest.TempPathFactory)
 
     home = tmp_path_factory.mktemp("web")
     left = Path("/dev/shm/rewardloop-metrics-999999999-of-a-server-that-was-killed")
-    left.mkdir()
+    left.mkdir(exist_ok=True)
     before = folders() - {left}
     with web(home, METRICS_TOKEN=TOKEN) as made:
         assert made.get("/login/")[0] == 200

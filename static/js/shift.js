@@ -159,8 +159,8 @@ async function step() {
 }
 
 async function stockUp() {
-  const has = (await ready(slug)).map(({ id, mark }) => ["has", `${id}:${mark}`]);
-  const answer = await call(ahead, [["shift", token], ["shown", current?.id ?? ""], ...has]), result = outcome(answer);
+  const shown = current?.id, has = (await ready(slug)).map(({ id, mark }) => ["has", `${id}:${mark}`]);
+  const answer = await call(ahead, [["shift", token], ["shown", shown ?? ""], ...has]), result = outcome(answer);
   const held = answer?.ok ? await answer.json().catch(() => null) : null;
   if (!held) return result === SENT ? AWAY : result;
   if (String(held.user) !== user) {
@@ -169,9 +169,9 @@ async function stockUp() {
   }
   const done = new Set((await outbox()).map(({ id }) => id)).add(current?.id);
   if (works) await replace(slug, held.order.filter((id) => !done.has(id)), held.tasks);
-  const line = document.querySelector("#work .left"), drawn = document.createElement("template");
-  drawn.innerHTML = held.left;
-  if (line && held.left) line.textContent = drawn.content.querySelector(".left").textContent;
+  if (held.done && current?.id === shown && !current.again && !document.querySelector("#work .htmx-request")) await showNext().then(() => note(held.done));
+  const line = document.querySelector("#work .left");
+  if (line && held.left) line.textContent = new DOMParser().parseFromString(held.left, "text/html").querySelector(".left").textContent;
   return SENT;
 }
 

@@ -14,6 +14,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from annotator.accounts import logins
+from annotator.infrastructure.db.clock import database_now
 from annotator.models import AuditEntry, LoginFailures, User
 from tests.conftest import Cast
 
@@ -88,7 +89,7 @@ def test_all_doors_count_together(carol: User) -> None:
 def test_the_wait_ends(carol: User) -> None:
     for _ in range(5):
         by_page("a guess")
-    LoginFailures.objects.update(ends_at=timezone.now())
+    LoginFailures.objects.update(ends_at=database_now())
     assert got_in(by_page(PASSWORD))
 
 

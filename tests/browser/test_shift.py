@@ -7,10 +7,12 @@ from django.contrib.sessions.models import Session
 from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
+from annotator.infrastructure.db.clock import database_now
 from annotator.models import Annotation, Assignment, Project, Report, Skip, Task, User
+from annotator.stages import annotation
 from tests.browser.conftest import KEPT, PASSWORD, Complaints, Open, session_of
 from tests.browser.test_annotate import rate_everything
-from tests.builders import make_member, make_task, make_user
+from tests.builders import make_member, make_task, make_user, submission
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -280,6 +282,19 @@ def test_a_page_that_is_loaded_again_goes_on(rater: Rater, talk: Project) -> Non
         )
     wait_for_ratings(page, 3)
     assert rated(talk) == done
+
+
+def test_a_task_that_was_rated_elsewhere_gives_way_to_the_next(rater: Rater, talk: Project, alice: User) -> None:
+    page = rater()
+    first = shown(page)
+    mine = Assignment.objects.get(shift=None, state="leased")
+    annotation.submit(mine.pk, submission(mine.task), now=database_now())
+    page.evaluate("dispatchEvent(new Event('online'))")
+    page.wait_for_function("(text) => !document.querySelector('.conversation')?.innerText.endsWith(text)", arg=first)
+    expect(page.locator("#messages")).to_contain_text("already rated this task")
+    second = rate(page)
+    wait_for_ratings(page, 2)
+    assert rated(talk) == [first, second]
 
 
 def test_the_page_is_loaded_while_the_server_is_away(rater: Rater, talk: Project, complaints: Complaints) -> None:

@@ -16,7 +16,7 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.web.query_parameters import as_number, number_in
 from annotator.managing.setting_table import NAMES
 from annotator.models import Assignment
-from annotator.pages.rating.work import work_context
+from annotator.pages.rating.work import DONE_ALREADY, work_context
 from annotator.reading import access
 from annotator.reading.access import user_of
 from annotator.stages import assignment
@@ -26,8 +26,9 @@ from annotator.stages import assignment
 def ahead(request: HttpRequest, slug: str) -> HttpResponse:
     """Leases the next tasks for the page `shift`, which shows the assignment `shown`; answers with all that it holds.
 
-    `has` names what the browser has, as `assignment:mark`: what is the same is not sent again. Who has to read new
-    guidelines first holds nothing: after the task at hand the server leads them there.
+    `has` names what the browser has, as `assignment:mark`: what is the same is not sent again. `done` says that what is
+    shown has been rated meanwhile. Who has to read new guidelines first holds nothing: after the task at hand the
+    server leads them there.
     """
     user, member = user_of(request), access.membership(user_of(request), slug)
     project, now = member.project, database_now()
@@ -39,7 +40,9 @@ def ahead(request: HttpRequest, slug: str) -> HttpResponse:
         assignment.let_go(user, shift=shift)
         return JsonResponse({"order": [], "tasks": {}, "left": "", "user": user.pk})
     has = set(request.POST.getlist("has"))
-    held = assignment.stock_up(project, user, shift=shift, shown=number_in(request.POST, "shown"), now=now)
+    shown = number_in(request.POST, "shown")
+    done = Assignment.objects.submitted().filter(annotator=user, pk=shown).exists()
+    held = assignment.stock_up(project, user, shift=shift, shown=shown, now=now)
     claims = {claimed.assignment.pk: claimed for claimed in assignment.claims_of(held) if claimed.assignment}
     # A mark changes whenever the task's page would: with its texts, the questions or the language.
     asked = (
@@ -56,7 +59,8 @@ def ahead(request: HttpRequest, slug: str) -> HttpResponse:
         if f"{number}:{marks.get(number)}" not in has:
             tasks[number]["html"] = render_to_string("_task.html", work_context(request, project, claimed), request)
     left = render_to_string("_left.html", {"left": assignment.tasks_left(project, user)}, request)
-    return JsonResponse({"order": list(tasks), "tasks": tasks, "left": left, "user": user.pk})
+    said = str(DONE_ALREADY) if done else ""
+    return JsonResponse({"order": list(tasks), "tasks": tasks, "left": left, "user": user.pk, "done": said})
 
 
 @require_POST

@@ -9,6 +9,7 @@ from django.shortcuts import redirect, render, resolve_url
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from django_htmx.http import HttpResponseClientRedirect
 
@@ -32,6 +33,7 @@ from annotator.stages.pii.highlights import marks_of
 
 MOST_REVISIONS = 99_999
 LONGEST_WAIT = 86_400
+DONE_ALREADY = gettext_lazy("You have already rated this task. Your earlier rating is kept.")
 NOT_QUALIFIED = "not_qualified"
 """The reason for getting no task that leads to a page of its own, that of the test."""
 
@@ -103,7 +105,7 @@ def submit(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     # This page stores first ratings only: a form sent again must not become a revision. But one may have been taken
     # back in a browser that did not know that it had arrived.
     if mine.state == Assignment.State.SUBMITTED and "again" not in request.POST:
-        messages.info(request, _("You have already rated this task. Your earlier rating is kept."))
+        messages.info(request, DONE_ALREADY)
         return _onwards(request, project)
     form = RatingForm(project, annotation.responses_to_rate(mine), by_cell(request.POST))
     if not form.is_valid():

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 from django.db import connection
+from django.db.models import F
 
 from annotator.infrastructure import outbound_http
 from annotator.infrastructure.background import messages, redis_client
@@ -35,11 +36,14 @@ State, Ended = WebhookDelivery.State, Webhook.Ended
 
 
 def written(project: Project, number: int = 1) -> list[WebhookDelivery]:
-    """Events that wait."""
+    """Events that wait, and are due by every clock."""
     before = WebhookDelivery.objects.count()
     for _ in range(number):
         events.announce(project, "model.promoted", model=7, version=2, replaced=None)
-    return list(WebhookDelivery.objects.order_by("pk")[before:])
+    new = list(WebhookDelivery.objects.order_by("pk")[before:])
+    second = timedelta(seconds=1)
+    WebhookDelivery.objects.filter(pk__in=[one.pk for one in new]).update(next_attempt_at=F("next_attempt_at") - second)
+    return new
 
 
 def again(row: Any) -> Any:

@@ -86,6 +86,23 @@ def test_the_texts_have_most_of_the_window_and_nothing_moves(
     expect(page.get_by_role("button", name="Submit and next")).to_be_focused()
 
 
+@pytest.mark.parametrize("size", list(SIZES)[:4], ids=str)
+def test_a_ranking_of_five_leaves_them_as_much(
+    open_page: Open, alice: User, talk: Project, size: tuple[int, int]
+) -> None:
+    Project.objects.update(ask_preference=True)
+    make_task(talk, responses=5).responses.update(text="A paragraph of some words.\n\n" * 80)
+    touch = size[0] < 900
+    page = rating_page(
+        open_page, alice, viewport={"width": size[0], "height": size[1]}, has_touch=touch, is_mobile=touch
+    )
+    for _ in range(25):
+        assert page.evaluate(READ) >= SIZES[size]
+        page.keyboard.press("1")
+    expect(page.locator(".ranking.current")).to_be_visible()
+    assert page.evaluate(READ) >= SIZES[size]
+
+
 def test_side_by_side_the_responses_scroll_together_or_each_by_itself(
     open_page: Open, alice: User, long_task: Task
 ) -> None:

@@ -21,7 +21,8 @@ SHIPPED = _INSTALLED if _INSTALLED.is_dir() else BASE_DIR
 
 # Paths and secrets -----------------------------------------------------------------------------------------
 VAR_DIR = Path(os.environ.get("VAR_DIR", BASE_DIR / "var")).resolve()
-ARTIFACTS = VAR_DIR / "artifacts"
+ARTIFACTS, ARTIFACTS_STORE = environment.artifacts("ARTIFACTS_URL", VAR_DIR / "artifacts")
+ARTIFACTS_CACHE_MB = environment.number("ARTIFACTS_CACHE_MB", 50_000)  # what a host keeps of an object store
 # Where `make run` keeps its own PostgreSQL; empty if the server belongs to somebody else.
 DATABASE_DIR = environment.server("DATABASE_DIR", "", var_dir=VAR_DIR)
 DISK_RESERVE_MB = environment.number("DISK_RESERVE_MB", 500)  # what writes much is refused where less is free
@@ -326,6 +327,11 @@ CELERY_BEAT_SCHEDULE = {
     "sweep-exports": {"task": "annotator.tasks.sweep_exports", "schedule": 600.0, "options": {"expires": 600}},
     "write-releases": {"task": "annotator.tasks.write_releases", "schedule": 15.0, "options": {"expires": 15}},
     "sweep-releases": {"task": "annotator.tasks.sweep_releases", "schedule": 600.0, "options": {"expires": 600}},
+    "collect-artifacts": {
+        "task": "annotator.tasks.collect_artifacts",
+        "schedule": 86_400.0,
+        "options": {"expires": 3600},
+    },
     "run-imports": {"task": "annotator.tasks.run_imports", "schedule": 15.0, "options": {"expires": 15}},
     "sweep-imports": {"task": "annotator.tasks.sweep_imports", "schedule": 600.0, "options": {"expires": 600}},
     "send-webhooks": {"task": "annotator.tasks.send_webhooks", "schedule": 5.0, "options": {"expires": 5}},

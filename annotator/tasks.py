@@ -11,6 +11,7 @@ from annotator.analysis.agreement import totals
 from annotator.analysis.quality import assessment
 from annotator.infrastructure.background import beat_schedule, failures, heartbeats  # noqa: F401 - beat_schedule receives a signal
 from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.storage import store
 from annotator.infrastructure.webhooks import deliveries
 from annotator.managing import deletion
 from annotator.models import Project
@@ -165,6 +166,13 @@ def write_releases() -> int:
     """Writes the files of the releases that wait, those of lost workers and lost messages included."""
     with failures.as_whole("write_releases"):
         return release_jobs.run_waiting()
+
+
+@shared_task
+def collect_artifacts() -> int:
+    """Deletes what killed processes have left in the object store."""
+    with failures.as_whole("collect_artifacts"):
+        return store.collect(now=database_now())
 
 
 @shared_task

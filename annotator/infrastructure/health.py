@@ -17,7 +17,7 @@ from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 from annotator.infrastructure.background import fitness, heartbeats
 from annotator.infrastructure.background.heartbeats import QueueHealth, Worker
-from annotator.infrastructure.storage import artifacts, disk_space
+from annotator.infrastructure.storage import artifacts, disk_space, store
 
 _log = logging.getLogger(__name__)
 
@@ -121,8 +121,11 @@ def readiness() -> Health:
 def report_at_start() -> None:
     """Logs whether the web sees the installation's artifacts.
 
-    It opens none of Django's connections: the web is forked afterwards, and two processes must not share one.
+    It opens none of Django's connections: the web is forked afterwards, and two processes must not share one. For the
+    same reason it asks no object store.
     """
+    if store.is_remote():
+        return
     try:
         state = fitness.database_state()
     except psycopg.Error as down:

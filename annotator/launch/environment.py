@@ -69,6 +69,26 @@ def hours(name: str, default: float) -> float:
     return hours
 
 
+STORES = ("s3", "gs", "az")
+
+
+def artifacts(name: str, default: Path) -> tuple[Path, str]:
+    """Returns the folder of the artifacts, and the address of the object store that keeps them; empty for none.
+
+    Raises:
+        ImproperlyConfigured: the address is of no kind that we know, or names no bucket.
+    """
+    value = os.environ.get(name, "").strip()
+    address = urlsplit(value)
+    if not value:
+        return default, ""
+    if address.scheme == "file" and not address.netloc and address.path.startswith("/"):
+        return Path(unquote(address.path)).resolve(), ""
+    if address.scheme in STORES and address.netloc:
+        return default, value.rstrip("/")
+    raise ImproperlyConfigured(f"{name} is {value!r}: write file:///FOLDER, s3://BUCKET, gs://BUCKET or az://CONTAINER")
+
+
 LAUNCHER_WORDS = ("command", "stage", "directory")
 
 

@@ -39,10 +39,14 @@ def make_policy_base() -> None:
 
     Without the packages of `learning`, or when it fails, the demo goes without one.
     """
+    from annotator.infrastructure.storage import store  # noqa: PLC0415  Django must be set up
+
     place = Path(settings.ARTIFACTS) / "policy-bases" / "demo-tiny"
-    if not place.exists() and find_spec("torch"):
+    if not store.has(place) and find_spec("torch"):
         words = [sys.executable, "-m", "rewards.learning.aligning.tiny_base", str(place), str(_DEMO_TASKS)]
         subprocess.run(words, check=False, timeout=_TINY_SECONDS, cwd=settings.BASE_DIR)
+        if place.exists():
+            store.put(place)
 
 
 def collect_static() -> None:

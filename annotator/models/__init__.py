@@ -24,7 +24,7 @@ from annotator.models.annotation import (
     UnsafeCategory,
 )
 from annotator.models.audit import AuditEntry
-from annotator.models.background import BackgroundFailure, Installation, RecountWanted
+from annotator.models.background import BackgroundFailure, Installation, RecountWanted, StoredFile
 from annotator.models.export_jobs import ExportJob
 from annotator.models.gold import ExpertRating, Gold, QualificationAnswer, QualificationRun
 from annotator.models.imports import Import, ImportJob, ImportJobError, ImportMapping

@@ -52,3 +52,21 @@ class Installation(models.Model):
 
     def __str__(self) -> str:
         return str(self.artifacts_id)
+
+
+class StoredFile(models.Model):
+    """A file of the artifacts that an object store keeps (infrastructure/storage/store.py), by its content's hash.
+
+    `path` is relative to the folder of the artifacts. Several paths may have one content.
+    """
+
+    path = models.CharField(max_length=500, unique=True)
+    sha256 = models.CharField(max_length=64)
+    bytes = models.BigIntegerField()
+    stored_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["sha256"], name="stored_file_by_content")]
+
+    def __str__(self) -> str:
+        return self.path

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
-from django.db import models, transaction
+from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
-from annotator.models.jobs import Job
+from annotator.models.jobs import Job, remove_on_commit
 
 
 class ExportJobQuerySet(models.QuerySet["ExportJob"]):
@@ -38,7 +36,7 @@ class ExportJobQuerySet(models.QuerySet["ExportJob"]):
         )
         done = of_project.filter(state=ExportJob.State.DONE)
         for job in done:
-            transaction.on_commit(partial(shutil.rmtree, job.directory(), ignore_errors=True))
+            remove_on_commit(job.directory())
         done.update(state=ExportJob.State.WITHDRAWN, finished_at=Now(), sha256="")
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
-from django.db import models, transaction
+from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
-from annotator.models.jobs import Job
+from annotator.models.jobs import Job, remove_on_commit
 
 
 class ImportQuerySet(models.QuerySet["Import"]):
@@ -104,7 +102,7 @@ class ImportJobQuerySet(models.QuerySet["ImportJob"]):
         for job in (waiting := waiting.exclude(file_hash="")):
             # The worker removes the files of its own job, once it has stopped.
             if job.state != ImportJob.State.WORKING:
-                transaction.on_commit(partial(shutil.rmtree, job.directory(), ignore_errors=True))
+                remove_on_commit(job.directory())
         waiting.update(state=ImportJob.State.CANCELLED, error=ERASED, finished_at=Now())
 
 

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import ClassVar
 
-from django.db import models
+from django.db import models, transaction
+
+removers: list[Callable[[Path], None]] = []
+"""What removes a folder of the artifacts wherever it is; the store (infrastructure/storage/) puts itself here."""
+
+
+def remove_on_commit(place: Path) -> None:
+    """Has the files of a folder removed, everywhere, once this transaction is over."""
+    for remove in removers:
+        transaction.on_commit(partial(remove, place))
 
 
 class Job(models.Model):

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Collection
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.db import models, transaction
+from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
-from annotator.models.jobs import Job
+from annotator.models.jobs import Job, remove_on_commit
 
 
 class ReleaseQuerySet(models.QuerySet["Release"]):
@@ -39,7 +37,7 @@ class ReleaseQuerySet(models.QuerySet["Release"]):
         held = ReleaseTask.objects.filter(release=OuterRef("pk"), task_id__in=list(tasks))
         done = of_project.filter(Exists(held), state=Release.State.DONE)
         for release in done:
-            transaction.on_commit(partial(shutil.rmtree, release.folder(), ignore_errors=True))
+            remove_on_commit(release.folder())
         done.update(state=Release.State.WITHDRAWN, finished_at=Now(), archive_sha256="")
 
 

@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 
 from annotator.infrastructure import audit
 from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.storage.store import bring
 from rewards.models import Evaluation, RewardModel, Snapshot
 from rewards.trainer.trainer_process import command, end_group
 
@@ -102,13 +103,13 @@ def measured(model: RewardModel, data: str, *, folder: Path, beat: Callable[[], 
         Refusal: the data cannot be read, the model cannot be loaded, or it took longer than RUN_HOURS.
     """
     config = {
-        "model": str(model.directory()),
+        "model": str(bring(model.directory())),
         "data": data if data.startswith(HUB) else str(Path(data).resolve()),
         # With as many processes as its training: a model of which each held a part may fit into no single one.
         "processes": model.run.config.get("processes", 0),
     }
     snapshot = model.run.snapshot
-    train = snapshot.directory() / "train.jsonl" if snapshot else None
+    train = bring(snapshot.directory()) / "train.jsonl" if snapshot else None
     (folder / "config.json").write_text(
         json.dumps(config | {"train": str(train)} if train and train.is_file() else config)
     )

@@ -21,7 +21,7 @@ from annotator.infrastructure.background import fitness, heartbeats, messages
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.db.retries import outlasting_outages
 from annotator.infrastructure.refusals import Refusal
-from annotator.infrastructure.storage import artifacts, disk_space
+from annotator.infrastructure.storage import artifacts, disk_space, store
 from annotator.models import User
 from annotator.reading.in_use import require_in_use
 from rewards.evaluation import evaluation
@@ -66,6 +66,8 @@ def request(model: RewardModel, file: IO[bytes], *, file_name: str, name: str, b
             shutil.copyfileobj(file, kept, _CHUNK)
             if not kept.tell():
                 raise Refusal(_("The file is empty."), code="empty_file", status=400)
+        store.put(job.directory())
+        store.forget_here(job.directory())
         undone.pop_all()
     messages.send("rewards.tasks.evaluate", [job.pk])
     return job
@@ -76,12 +78,12 @@ def remove(job: EvaluationJob) -> None:
     """Deletes a job; the worker of one that is under way notices at the next heartbeat. An evaluation stays."""
     model = job.reward_model
     audit.record("evaluation.removed", f"model version {model.version}", project=model.project, file=job.file_name)
-    transaction.on_commit(partial(shutil.rmtree, job.directory(), ignore_errors=True))
+    transaction.on_commit(partial(store.discard, job.directory()))
     job.delete()
 
 
 def _remove(job: EvaluationJob) -> None:
-    shutil.rmtree(job.directory(), ignore_errors=True)
+    store.discard(job.directory())
     EvaluationJob.objects.filter(pk=job.pk).delete()
 
 
@@ -100,7 +102,7 @@ def work(job_id: int) -> None:
 
 def _measure(job: EvaluationJob) -> None:
     file, folder = job.directory() / job.file_name, _folder(job)
-    if not file.is_file():
+    if not store.bring(file).is_file():
         if job.tries < jobs.ATTEMPTS:
             raise jobs.FileMissing
         raise Refusal(f"{job.file_name} did not arrive. Send it again.", code="evaluation_failed")
@@ -112,7 +114,7 @@ def _measure(job: EvaluationJob) -> None:
 
 def _clean(job: EvaluationJob) -> None:
     if not EvaluationJob.objects.active().filter(pk=job.pk).exists():  # otherwise another worker reads the file
-        shutil.rmtree(job.directory(), ignore_errors=True)
+        store.discard(job.directory())
 
 
 def _folder(job: EvaluationJob) -> Path:

@@ -13,6 +13,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.storage import store
 from annotator.infrastructure.storage.hidden_paths import value_without_places
 from annotator.infrastructure.web.tar_archives import Member
 from rewards.model_downloads.card import card
@@ -49,7 +50,7 @@ def files_of(model: RewardModel) -> list[ModelFile]:
         files = [_of_bytes(CARD, text)]
         if reward is not None:
             folder = model.reward_directory()
-            files.append(_of_bytes(f"{REWARD}/{REWARD_MANIFEST}", (folder / REWARD_MANIFEST).read_bytes()))
+            files.append(_of_bytes(f"{REWARD}/{REWARD_MANIFEST}", store.content_of(folder / REWARD_MANIFEST)))
             files += _listed(REWARD, folder, reward["files"])
         return [*files, *_model_files(model)]
     except (OSError, ValueError) as error:
@@ -83,7 +84,7 @@ def members_of(model: RewardModel, files: Sequence[ModelFile]) -> list[Member]:
 def reward_manifest(model: RewardModel) -> dict[str, Any] | None:
     """Returns what reward.json says; None where there is no such file."""
     try:
-        manifest: dict[str, Any] = json.loads((model.reward_directory() / REWARD_MANIFEST).read_bytes())
+        manifest: dict[str, Any] = json.loads(store.content_of(model.reward_directory() / REWARD_MANIFEST))
     except (OSError, ValueError):
         return None
     return manifest
@@ -91,7 +92,7 @@ def reward_manifest(model: RewardModel) -> dict[str, Any] | None:
 
 def _model_files(model: RewardModel) -> Iterator[ModelFile]:
     folder = model.directory()
-    text = (folder / MANIFEST).read_bytes()
+    text = store.content_of(folder / MANIFEST)
     manifest = json.loads(text)
     # Models of earlier versions may name the folder of their backbone.
     hidden = value_without_places({name: manifest[name] for name in ("backbone", "training") if name in manifest})
@@ -104,7 +105,7 @@ def _model_files(model: RewardModel) -> Iterator[ModelFile]:
 def _listed(part: str, folder: Path, hashes: dict[str, str]) -> Iterator[ModelFile]:
     for name, sha256 in sorted(hashes.items()):
         path = folder / name
-        yield ModelFile(f"{part}/{name}", path.stat().st_size, sha256, path)
+        yield ModelFile(f"{part}/{name}", store.size_of(path), sha256, path)
 
 
 def _of_bytes(path: str, content: bytes) -> ModelFile:

@@ -1,6 +1,9 @@
 """Takes a model to the Hugging Face Hub: its reward at the top, where trainers look for it, and the whole below."""
 
+from pathlib import Path
+
 from annotator.infrastructure import audit
+from annotator.infrastructure.storage import store
 from annotator.infrastructure.storage.hub import uploads
 from rewards.model_downloads.files import CARD, MODEL, REWARD, files_of
 from rewards.models import RewardModel
@@ -31,7 +34,10 @@ def push(model: RewardModel, repository: str, *, public: bool) -> str:
         commit = api.create_commit(
             repo_id=repository,
             repo_type="model",
-            operations=[CommitOperationAdd(path, content) for path, content in files.items()],
+            operations=[
+                CommitOperationAdd(path, store.bring(content) if isinstance(content, Path) else content)
+                for path, content in files.items()
+            ],
             commit_message=f"Version {model.version} of {model.project.slug}",
         )
     address = str(commit.commit_url)

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from django.http import Http404, HttpRequest, HttpResponseBase
 
 from annotator.infrastructure import audit
+from annotator.infrastructure.storage import store
 from annotator.infrastructure.web.ranged_files import ranged_content
 from annotator.infrastructure.web.tar_archives import TAR, Member, TarArchive
 from rewards.model_downloads.files import ModelFile, files_of, members_of, part_of
@@ -38,7 +39,7 @@ def answer_with_file(request: HttpRequest, file: ModelFile) -> HttpResponseBase:
     kind = _KINDS.get(name.suffix) or mimetypes.guess_type(name.name)[0] or "application/octet-stream"
     return ranged_content(
         request,
-        lambda: file.content.open("rb") if isinstance(file.content, Path) else io.BytesIO(file.content),
+        lambda: store.opened(file.content) if isinstance(file.content, Path) else io.BytesIO(file.content),
         size=file.size,
         content_type=kind,
         name=name.name,

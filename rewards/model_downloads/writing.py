@@ -7,7 +7,7 @@ from pathlib import Path
 from django.conf import settings
 
 from annotator.infrastructure.refusals import Refusal
-from annotator.infrastructure.storage import artifacts, disk_space
+from annotator.infrastructure.storage import artifacts, disk_space, store
 from annotator.infrastructure.storage.hidden_paths import without_places
 from rewards.models import RewardModel
 
@@ -23,11 +23,12 @@ def write_reward(model: RewardModel) -> Path:
         raise Refusal(f"The files of version {model.version} were erased.", code="files_erased")
     artifacts.require_ours()
     disk_space.require_room()
-    command = [sys.executable, "-m", "rewards.learning", "reward", str(model.directory().parent)]
+    command = [sys.executable, "-m", "rewards.learning", "reward", str(store.bring(model.directory()).parent)]
     done = subprocess.run(
         command, cwd=settings.BASE_DIR, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
     if done.returncode:
         words = done.stderr.strip().splitlines() or [f"The process ended with code {done.returncode}."]
         raise Refusal(without_places(words[-1]), code="not_written")
+    store.put(model.reward_directory())
     return model.reward_directory()

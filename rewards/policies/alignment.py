@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from django.db import transaction
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.db.retries import outlasting_outages
 from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.storage import store
 from annotator.models import Project
 from rewards import announcements
 from rewards.learning.aligning.align_config import BY_SEGMENT
@@ -24,7 +24,7 @@ from rewards.policies.policy_registry import FEWEST_PROMPTS, Decision
 from rewards.policies.rows import write_rows
 from rewards.runs import policy_settings, run_settings
 from rewards.runs.policy_settings import ROWS, source_of
-from rewards.trainer import owned_runs, run_steps
+from rewards.trainer import mirroring, owned_runs, run_steps
 from rewards.trainer.trainer_process import TrainerFailed, supervise
 
 MOST_PROMPTS = 400
@@ -36,7 +36,6 @@ LEFT_OUT = {
     rows.UNSCORED: "%s without the scores that the method reads",
     rows.UNUSABLE: "%s without a text to learn",
 }
-LEFTOVERS = ("checkpoint", "reference")
 
 
 def carry_out(run: TrainingRun) -> Policy:
@@ -54,6 +53,8 @@ def carry_out(run: TrainingRun) -> Policy:
         run_steps.check_files(run)
         snapshot = run.snapshot or run_steps.new_snapshot(run, refuse_repetition=policy_runs.refuse_repetition)
         owned_runs.write(run, snapshot=snapshot, code_version=policy_runs.code_version(), heartbeat_at=database_now())
+        store.bring(run.directory())
+        store.bring(snapshot.directory())
         counts = _prepared(run, snapshot)
         owned_runs.write(run, state=RunState.TRAINING, heartbeat_at=database_now())
         supervise(run, "align", run.directory())
@@ -63,12 +64,11 @@ def carry_out(run: TrainingRun) -> Policy:
         metrics["rows"] = {"tasks": counts.tasks, "rows": counts.rows, "left_out": dict(counts.left_out)}
         owned_runs.write(run, state=RunState.EVALUATING, metrics=metrics, heartbeat_at=database_now())
         champion = run_steps.champion_of(run.project)
+        store.bring(snapshot.directory())
         judgement, decision = _judged(run, snapshot, champion)
+        mirroring.keep(run)
         policy = _register(run, champion if judgement else None, judgement, decision)
-        shutil.rmtree(run.directory() / FOLDER, ignore_errors=True)
-        shutil.rmtree((run.directory() / ROWS).parent, ignore_errors=True)
-        for name in LEFTOVERS:
-            shutil.rmtree(run.directory() / name, ignore_errors=True)
+        store.discard(*(run.directory() / name for name in mirroring.LEFTOVERS))
         return policy
 
 
@@ -203,7 +203,8 @@ def _rewards(
     write_rows(work / "items.jsonl", items)
     # With as many processes as its training: a model of which each held a part may fit into no single one.
     processes = champion.run.config.get("processes", 0)
-    config = {"model": str(champion.directory()), "threads": run.config.get("threads", 0), "processes": processes}
+    model = str(store.bring(champion.directory()))
+    config = {"model": model, "threads": run.config.get("threads", 0), "processes": processes}
     (work / "config.json").write_text(json.dumps(config))
     try:
         supervise(run, "score", work)

@@ -6,6 +6,7 @@ from django.utils.translation import gettext as _
 
 from annotator.infrastructure import audit
 from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.storage import store
 from annotator.infrastructure.web.tar_archives import Member
 from rewards.model_downloads.files import ModelFile
 from rewards.model_downloads.sending import answer_with_archive, answer_with_file, file_with_path
@@ -26,7 +27,7 @@ def files_of(policy: Policy) -> list[ModelFile]:
     hashes = {**policy.manifest.get("files", {}), MANIFEST: policy.artifact_hash}
     folder = policy.directory()
     try:
-        sizes = {name: (folder / name).stat().st_size for name in hashes}
+        sizes = {name: store.size_of(folder / name) for name in hashes}
     except OSError as error:
         raise Refusal(_("The policy's files cannot be read here."), code="files_missing", status=503) from error
     return [ModelFile(name, sizes[name], hashes[name], folder / name) for name in sorted(hashes)]

@@ -4,7 +4,6 @@ The rows stay. Triggers mark the snapshots (rewards/models/triggers/); erasing i
 decision.
 """
 
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
@@ -18,7 +17,9 @@ from django.utils.translation import gettext as _
 from annotator.infrastructure import audit
 from annotator.infrastructure.background import failures
 from annotator.infrastructure.refusals import Refusal
-from annotator.infrastructure.storage import artifacts
+from annotator.infrastructure.storage import artifacts, store
+from annotator.infrastructure.storage.object_store import StoreAway
+from annotator.infrastructure.storage.working_copies import name_of
 from annotator.models import Project
 from rewards.models import EvaluationJob, OwnerlessFolder, RewardModel, RunState, Snapshot, TrainingRun
 
@@ -97,24 +98,22 @@ def _folders(snapshot: Snapshot) -> Iterator[Path]:
     yield from (run.directory() for run in snapshot.runs.all())
 
 
-def _remove(folders: Iterable[Path]) -> dict[Path, OSError]:
+def _remove(folders: Iterable[Path]) -> dict[Path, str]:
     """Removes the folders that can be removed; returns the others with the reasons."""
-    failed: dict[Path, OSError] = {}
+    failed: dict[Path, str] = {}
     for folder in folders:
         try:
-            shutil.rmtree(folder)
-        except FileNotFoundError:
-            pass
+            store.remove(folder)
         except OSError as error:
-            failed[folder] = error
+            failed[folder] = str(error.strerror)
+        except StoreAway as away:
+            failed[folder] = str(away)
     return failed
 
 
-def _described(failed: Mapping[Path, OSError]) -> str:
+def _described(failed: Mapping[Path, str]) -> str:
     text = _("%(folder)s stays (%(reason)s).")
-    return " ".join(
-        text % {"folder": path.relative_to(settings.ARTIFACTS), "reason": why.strerror} for path, why in failed.items()
-    )
+    return " ".join(text % {"folder": name_of(path), "reason": why} for path, why in failed.items())
 
 
 def sweep(*, now: datetime) -> list[Path]:
@@ -141,7 +140,7 @@ def sweep(*, now: datetime) -> list[Path]:
 
 def _sweep_project(project: Project, *, asked: QuerySet[Snapshot], removed: list[Path], now: datetime) -> int:
     for snapshot in asked.filter(project=project).select_related("project"):
-        folders = [folder for folder in _folders(snapshot) if folder.exists()]
+        folders = [folder for folder in _folders(snapshot) if folder.exists() or store.has(folder)]
         if failed := _remove(folders):
             raise NotRemoved(_described(failed))
         removed += folders
@@ -157,5 +156,8 @@ def _leftovers() -> Iterator[Path]:
     for name in ("checkpoint", "rows", "judging", "reference", ".*.unfinished"):
         folders = (settings.ARTIFACTS / "runs").glob(f"*/{name}")
         yield from (folder for folder in folders if folder.parent.name in over)
+    if store.is_remote():
+        left = (run / "checkpoint" for run in store.places_in("runs") if run.name in over)
+        yield from (folder for folder in left if store.has(folder))
     active = {str(pk) for pk in EvaluationJob.objects.active().values_list("pk", flat=True)}
-    yield from (folder for folder in (settings.ARTIFACTS / "evaluations").glob("*") if folder.name not in active)
+    yield from (folder for folder in store.places_in("evaluations") if folder.name not in active)

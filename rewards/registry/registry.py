@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.utils.translation import gettext as _
 
+from annotator.infrastructure.storage import store
 from annotator.infrastructure.storage.hidden_paths import without_places
 from rewards.learning.data import file_sha256
 from rewards.models import RewardModel
@@ -71,7 +72,7 @@ def verify(model: RewardModel) -> list[str]:
     """Hashes the files of the model and of its snapshot again; returns what is wrong, an empty list if nothing is."""
     if model.is_erased():
         return [_("The files were erased, because the model learnt from texts that had to be erased.")]
-    faults = [*changed_files(model.directory(), model.manifest.get("files", {}))]
+    faults = [*changed_files(store.bring(model.directory()), model.manifest.get("files", {}))]
     path = model.directory() / MANIFEST
     try:
         if json.loads(path.read_bytes()) != model.manifest:
@@ -80,13 +81,14 @@ def verify(model: RewardModel) -> list[str]:
         faults.append(_("%(file)s cannot be read.") % {"file": _described(path)})
     faults += _reward(model)
     if model.run.snapshot:
-        faults += changed_files(model.run.snapshot.directory(), model.run.snapshot.manifest.get("files", {}))
+        folder = store.bring(model.run.snapshot.directory())
+        faults += changed_files(folder, model.run.snapshot.manifest.get("files", {}))
     return faults
 
 
 def _reward(model: RewardModel) -> Iterator[str]:
     """Yields what is wrong with the folder of the one reward, which not every model has."""
-    path = model.reward_directory() / REWARD_MANIFEST
+    path = store.bring(model.reward_directory()) / REWARD_MANIFEST
     if not path.parent.is_dir():
         return
     try:

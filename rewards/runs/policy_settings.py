@@ -15,6 +15,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from annotator.infrastructure.storage import store
 from annotator.managing.setting_table import SettingText
 from rewards.learning.aligning.align_config import AlignConfig, setting_hash
 from rewards.learning.config import BadConfig, parse_config
@@ -31,8 +32,8 @@ def folder() -> Path:
 
 def bases() -> dict[str, str]:
     """Returns the directory or Hub id of each base by its name; a name in POLICY_BASES goes before a folder's."""
-    there = sorted(path for path in folder().glob("*") if _NAME.fullmatch(path.name))
-    found = {path.name: str(path) for path in there if (path / "config.json").is_file()}
+    there = [path for path in store.places_in(FOLDER) if _NAME.fullmatch(path.name)]
+    found = {path.name: str(path) for path in there if store.has(path / "config.json")}
     return {**found, **settings.POLICY_BASES}
 
 

@@ -1,7 +1,6 @@
 """Takes one claimed run from snapshot to verdict: runs the trainer, judges the candidate and registers the model."""
 
 import json
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from django.db import transaction
 
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.db.retries import outlasting_outages
+from annotator.infrastructure.storage import store
 from annotator.models import Project
 from rewards import announcements
 from rewards.evaluation import evaluation, largest_errors
@@ -17,7 +17,7 @@ from rewards.learning.data import Task, by_segments, read_tasks, scales_of
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from rewards.promotion import promotion
 from rewards.runs import repeated_runs, run_settings
-from rewards.trainer import owned_runs, run_steps
+from rewards.trainer import mirroring, owned_runs, run_steps
 from rewards.trainer.trainer_process import TrainerFailed, supervise
 
 CROSS_FITTED = "cross_fitted.jsonl"
@@ -39,9 +39,9 @@ def carry_out(run: TrainingRun) -> RewardModel | None:
         run_steps.check_files(run)
         snapshot = run.snapshot or run_steps.new_snapshot(run, refuse_repetition=repeated_runs.refuse_repetition)
         owned_runs.write(run, snapshot=snapshot, state=RunState.TRAINING, code_version=repeated_runs.code_version())
-        folder = run.directory()
+        folder = store.bring(run.directory())
         folder.mkdir(parents=True, exist_ok=True)
-        config = run_settings.for_trainer(run.config, snapshot=str(snapshot.directory()))
+        config = run_settings.for_trainer(run.config, snapshot=str(store.bring(snapshot.directory())))
         (folder / "config.json").write_text(json.dumps(config, indent=2))
         supervise(run, "train", folder)
         owned_runs.write(run, state=RunState.EVALUATING, heartbeat_at=database_now())
@@ -56,9 +56,13 @@ def carry_out(run: TrainingRun) -> RewardModel | None:
         # as a first model is.
         if champion and not set(champion.attributes) & set(_manifest(run)["attributes"]):
             champion = None
+        store.bring(snapshot.directory())
         verdict = _judge(run, snapshot, champion, metrics)
+        mirroring.keep(run)
         owned_runs.write(run, state=RunState.AWAITING_PROMOTION, metrics=metrics, verdict=verdict.as_json())
-        return _register(run, snapshot, champion, verdict)
+        model = _register(run, snapshot, champion, verdict)
+        store.discard(run.directory() / mirroring.CHECKPOINT)
+        return model
 
 
 # The verdict -----------------------------------------------------------------------------------------------
@@ -165,7 +169,7 @@ def _on_train_prompts(
     Prompts that are new to it it predicts as it is. Of those that it has learnt from, it has said at its own training
     what it predicts without them.
     """
-    crossed, _ = _cross_fitted(champion.run.directory() / CROSS_FITTED)
+    crossed, _ = _cross_fitted(store.bring(champion.run.directory() / CROSS_FITTED))
     predicted = {
         response.id: crossed[response.id]
         for task in train
@@ -189,7 +193,8 @@ def _champions_predictions(
     work.mkdir(exist_ok=True)
     # With as many processes as the training: a model of which each held a part may fit into no single one.
     together = {"processes": run.config.get("processes", 0)}
-    (work / "config.json").write_text(json.dumps({"model": str(champion.directory()), "data": str(data), **together}))
+    config = {"model": str(store.bring(champion.directory())), "data": str(data), **together}
+    (work / "config.json").write_text(json.dumps(config))
     try:
         supervise(run, "evaluate", work)
     except TrainerFailed as failed:
@@ -232,7 +237,6 @@ def _register(
     model = _stored(run, snapshot, champion)
     if verdict.promote and project.promote_automatically:
         promotion.promote(model, now=now)
-    shutil.rmtree(run.directory() / "checkpoint", ignore_errors=True)
     return model
 
 

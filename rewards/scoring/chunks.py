@@ -20,6 +20,7 @@ from uuid import UUID
 from django.conf import settings
 
 from annotator.infrastructure.db.statements import Statement
+from annotator.infrastructure.storage import store
 from annotator.models import Project, Response
 from annotator.stages.annotation import stored_cuts
 from annotator.stages.segmenting import Range
@@ -60,7 +61,7 @@ def scorer_of(model: RewardModel) -> "score.Scorer":
     """Returns the loaded model; the SCORE_MODELS_KEPT models that were used last stay in memory."""
     # lru_cache lets two threads compute the same entry: the model would be in memory twice while it loads.
     with _loading:
-        return _loaded(str(model.directory()))
+        return _loaded(str(store.bring(model.directory())))
 
 
 @lru_cache(maxsize=settings.SCORE_MODELS_KEPT)

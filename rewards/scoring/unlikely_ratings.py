@@ -20,6 +20,7 @@ from django.db import connection, transaction
 from annotator.analysis.quality.work_arrays import copied
 from annotator.infrastructure.background import failures
 from annotator.infrastructure.db import locks
+from annotator.infrastructure.storage import store
 from annotator.models import Project, Task, UnlikelyAnnotation
 from annotator.stages.review.queue import ask_for_review
 from rewards.models import TrainingRun
@@ -108,7 +109,7 @@ def note(run: TrainingRun, *, now: datetime) -> int:
     """
     project, count = run.project, 0
     with transaction.atomic():
-        unlikely = _read_unlikely(project, run.directory() / EXPECTED)
+        unlikely = _read_unlikely(project, store.bring(run.directory() / EXPECTED))
         UnlikelyAnnotation.objects.in_force().filter(task__project=project).delete()
         while rows := list(islice(unlikely, _AT_ONCE)):
             _write(rows, now=now)

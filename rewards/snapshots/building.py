@@ -31,7 +31,7 @@ from annotator.infrastructure import audit
 from annotator.infrastructure.db import locks
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
-from annotator.infrastructure.storage import artifacts, disk_space
+from annotator.infrastructure.storage import artifacts, disk_space, store
 from annotator.models import Label, Project, Task
 from annotator.models.in_force import AGREED, IMPORTED, compared_alone
 from annotator.models.splits import is_held_out
@@ -220,6 +220,7 @@ def _steps(project: Project, now: datetime) -> Generator[Step, None, None]:
                 # The same content is there, written before.
                 if not (final / "manifest.json").is_file():
                     raise
+            store.put(final)
             yield Step(len(files.tasks), _stored(project, path, manifest, files))
     finally:
         shutil.rmtree(building, ignore_errors=True)

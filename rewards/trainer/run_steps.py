@@ -14,7 +14,7 @@ from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.db.retries import outlasting_outages
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.stopping import stopping
-from annotator.infrastructure.storage import artifacts, disk_space
+from annotator.infrastructure.storage import artifacts, disk_space, store
 from annotator.models import Project
 from rewards import snapshots
 from rewards.learning.data import read_tasks
@@ -53,7 +53,7 @@ def check_files(run: TrainingRun) -> None:
     artifacts.require_ours()
     disk_space.require_room()
     champion = champion_of(run.project)
-    if champion and not (champion.directory() / registry.MANIFEST).is_file():
+    if champion and not (store.bring(champion.directory()) / registry.MANIFEST).is_file():
         text = (
             f"This worker ({socket.gethostname()}) has no files of the champion, version {champion.version}, with "
             "which the new model would be compared. Every worker must see the same artifacts."
@@ -92,5 +92,5 @@ def require_go_on() -> None:
 
 def learnt_prompts(model: RewardModel) -> set[str] | None:
     """Returns the prompts that a model has learnt from; None where its snapshot is gone and nobody knows."""
-    train = model.run.snapshot.directory() / "train.jsonl" if model.run.snapshot else None
+    train = store.bring(model.run.snapshot.directory()) / "train.jsonl" if model.run.snapshot else None
     return {task.prompt_hash for task in read_tasks(train)} if train and train.is_file() else None

@@ -19,6 +19,7 @@ from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.stopping import stopping
 from rewards.models import TrainingRun
 from rewards.trainer import owned_runs
+from rewards.trainer.mirroring import mirrored
 
 PROGRAMS = {"answer": ("rewards.learning.aligning.answering",)}
 """What does the work that is no stage of the learning core's command."""
@@ -66,7 +67,8 @@ def supervise(run: TrainingRun, verb: str, folder: Path) -> None:
             cwd=settings.BASE_DIR,
         )
     try:
-        _wait(run, process, folder, lambda: before + _tail(log, start))
+        with mirrored(run):
+            _wait(run, process, folder, lambda: before + _tail(log, start))
     finally:
         end_group(process)
     tail = _tail(log, start)

@@ -154,4 +154,5 @@ def test_a_host_without_the_shared_folder_takes_nothing_until_it_has_it(
 
 def test_every_line_of_the_page_is_known() -> None:
     programs = [[shlex.split(line)[0].rsplit("/", 1)[-1] for line in block] for block in blocks()]
-    assert programs == [["mkdir", "ln", "python"], ["python"], ["celery"] * 3, ["celery"], ["curl"]]
+    store = ["export", "python", "python", "python"]  # followed in test_object_store.py
+    assert programs == [["mkdir", "ln", "python"], ["python"], ["celery"] * 3, ["celery"], ["curl"], store]

@@ -16,6 +16,7 @@ from typing import Any
 import redis
 from celery.signals import beat_init, worker_ready, worker_shutting_down
 from django.conf import settings
+from django.db import connection as database
 from django.utils.translation import gettext as _
 
 from annotator.infrastructure.background import fitness, messages
@@ -23,7 +24,7 @@ from annotator.infrastructure.background.fitness import UnfitReason
 from annotator.infrastructure.background.redis_client import connection
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.stopping import stopping
-from annotator.infrastructure.storage import artifacts
+from annotator.infrastructure.storage import artifacts, store, working_copies
 
 QUEUES = ("light", "train", "score")
 KEY = "rewardloop:workers"
@@ -178,6 +179,7 @@ class _Heartbeat(threading.Thread):
                 return
             if look_now or self.unfit or not self._beats % BEATS_A_LOOK:
                 self.look(with_gpu=look_now or self._beats % BEATS_A_GPU == 0)
+                self.tidy()
 
     def look(self, *, with_gpu: bool) -> None:
         """Looks at what the worker needs, and starts or stops consuming where that has changed."""
@@ -194,6 +196,16 @@ class _Heartbeat(threading.Thread):
         for queue in self.queues:
             # In the worker's own loop, to which its connection belongs; a solo worker gets there between two tasks.
             self._consumer.call_soon(change, queue)
+
+    def tidy(self) -> None:
+        """Removes this host's copies of artifacts that were erased elsewhere, or that it has no room for."""
+        try:
+            if store.is_remote():
+                working_copies.tidy()
+        except Exception:  # noqa: BLE001  the next beats must come, whatever is amiss with a file or the database
+            _log.exception("the copies of the artifacts cannot be tidied")
+        finally:
+            database.close()
 
     def stop(self) -> None:
         self.stopped.set()

@@ -9,6 +9,8 @@ from typing import Protocol
 from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase
 from whitenoise.responders import SlicedFile
 
+from annotator.infrastructure.storage import store
+
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
 
 
@@ -27,9 +29,9 @@ class Seekable(Protocol):
 
 def ranged_file(request: HttpRequest, path: Path, *, content_type: str, name: str, sha256: str) -> HttpResponseBase:
     """Returns the file, or the part of it that the request asks for, as `ranged_content` does."""
-    size = path.stat().st_size
+    size = store.size_of(path)
     return ranged_content(
-        request, lambda: path.open("rb"), size=size, content_type=content_type, name=name, sha256=sha256
+        request, lambda: store.opened(path), size=size, content_type=content_type, name=name, sha256=sha256
     )
 
 

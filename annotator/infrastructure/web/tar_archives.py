@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from annotator.infrastructure.storage import store
+
 TAR = "application/x-tar"
 _END = 2 * tarfile.BLOCKSIZE
 """Bytes of zeros that end a tar file."""
@@ -31,7 +33,7 @@ class TarArchive:
         self._pieces: list[bytes | Path] = []
         self._starts: list[int] = []
         self.size = self._position = 0
-        self._open: tuple[Path, IO[bytes]] | None = None
+        self._open: tuple[Path, IO[bytes] | store.StoredReader] | None = None
         for piece, size in _pieces(members):
             self._pieces.append(piece)
             self._starts.append(self.size)
@@ -56,7 +58,7 @@ class TarArchive:
     def _read_file(self, path: Path, start: int, size: int) -> bytes:
         if self._open is None or self._open[0] != path:
             self.close()
-            self._open = (path, path.open("rb"))
+            self._open = (path, store.opened(path))
         file = self._open[1]
         file.seek(start)
         if not (part := file.read(size)):

@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from annotator.infrastructure.db.clock import database_now
+from annotator.infrastructure.storage import store
 from annotator.infrastructure.storage.hub import require_ready
 from annotator.management.projects import ProjectCommand, named_project
 from annotator.models import Project, Release
@@ -49,7 +50,7 @@ class Command(ProjectCommand):
                 require_ready()
             target = _empty_folder(options["to"])
             release = _release(project, options)
-            folder = release_jobs.folder_of(release, None)
+            folder = store.bring(release_jobs.folder_of(release, None))
             self.stdout.write(f"release {release.number}: {folder}")
             if target:
                 shutil.copytree(folder, target, dirs_exist_ok=True)

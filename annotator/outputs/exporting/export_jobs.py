@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import shutil
 from collections.abc import Generator, Sequence
 from contextlib import closing, suppress
 from datetime import datetime
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
@@ -22,7 +20,7 @@ from annotator.infrastructure import audit, jobs
 from annotator.infrastructure.background import heartbeats, messages
 from annotator.infrastructure.jobs import Pulse
 from annotator.infrastructure.refusals import Refusal
-from annotator.infrastructure.storage import artifacts, disk_space
+from annotator.infrastructure.storage import artifacts, disk_space, store
 from annotator.infrastructure.web.ranged_files import ranged_file
 from annotator.models import ExportJob, Project, User
 from annotator.outputs.exporting.export_previews import preview
@@ -105,7 +103,7 @@ def file_of(job: ExportJob) -> Path:
     filters = filters_from(job.filters)
     require_allowed(job.project, layout=job.layout, format=job.format, filters=filters, by=job.requested_by)
     artifacts.require_ours()
-    if not job.file().is_file():
+    if not store.has(job.file()):
         raise Refusal(_("The file is missing from the disk. Ask for it again."), code="no_file")
     return job.file()
 
@@ -138,7 +136,7 @@ def _subject(job: ExportJob) -> str:
 
 
 def _remove_files(job: ExportJob) -> None:
-    shutil.rmtree(job.directory(), ignore_errors=True)
+    store.discard(job.directory())
 
 
 # The worker's side -----------------------------------------------------------------------------------------
@@ -164,6 +162,7 @@ def _write(job: ExportJob) -> None:
             pulse.check()
         file.flush()
         os.fsync(file.fileno())
+    store.put(job.directory())
     jobs.finish(job, rows_done=pulse.rows, bytes_done=pulse.bytes, sha256=digest.hexdigest())
 
 
@@ -209,11 +208,10 @@ def sweep(*, now: datetime) -> int:
     old.update(state=State.EXPIRED, sha256="")
     ExportJob.objects.filter(finished_at__lt=now - ExportJob.KEPT).delete()
     # The folders are listed before the rows: one that is made meanwhile has its row already.
-    folders = list((settings.ARTIFACTS / "exports").glob("*"))
+    folders = store.places_in("exports")
     needed = {str(pk) for pk in ExportJob.objects.with_file().values_list("pk", flat=True)}
     rest = [folder for folder in folders if folder.name not in needed]
-    for folder in rest:
-        shutil.rmtree(folder, ignore_errors=True)
+    store.discard(*rest)
     return len(rest)
 
 

@@ -1,6 +1,7 @@
 """Takes a release's folder to the Hugging Face Hub."""
 
 from annotator.infrastructure import audit
+from annotator.infrastructure.storage import store
 from annotator.infrastructure.storage.hub import uploads
 from annotator.models import Release
 from annotator.outputs.releases.release_rows import CONFIGURATIONS
@@ -21,7 +22,7 @@ def push(release: Release, repository: str, *, public: bool) -> str:
         commit = api.upload_folder(
             repo_id=repository,
             repo_type="dataset",
-            folder_path=str(release.folder()),
+            folder_path=str(store.bring(release.folder())),
             commit_message=f"Release {release.number}, {release.content_hash[:12]}",
             delete_patterns=old,
         )

@@ -1,7 +1,6 @@
 """Releases as rows: the web or a command adds one, the light worker writes its files (infrastructure/jobs.py)."""
 
 import mimetypes
-import shutil
 import time
 from dataclasses import asdict
 from datetime import datetime
@@ -9,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import F, QuerySet
 from django.http import Http404, HttpRequest, HttpResponseBase
@@ -20,7 +18,7 @@ from annotator.infrastructure.background import heartbeats, messages
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.jobs import Pulse
 from annotator.infrastructure.refusals import Refusal
-from annotator.infrastructure.storage import artifacts, disk_space
+from annotator.infrastructure.storage import artifacts, disk_space, store
 from annotator.infrastructure.web.ranged_files import ranged_content, ranged_file
 from annotator.infrastructure.web.tar_archives import TAR, TarArchive
 from annotator.infrastructure.webhooks import events
@@ -117,7 +115,7 @@ def folder_of(release: Release, reader: User | None) -> Path:
             _("You are rating a task of this release yourself. Submit it or give it back before you read the release."),
             code="still_rating",
         )
-    if not release.folder().is_dir():
+    if not store.has(release.folder()):
         raise Refusal(_("The files are missing from the disk. Make the release again."), code="no_files")
     return release.folder()
 
@@ -144,8 +142,7 @@ def delete(release: Release) -> None:
 
 
 def _remove_files(release: Release) -> None:
-    for place in (release.unfinished_folder(), release.folder()):
-        shutil.rmtree(place, ignore_errors=True)
+    store.discard(release.unfinished_folder(), release.folder())
 
 
 # The worker's side -----------------------------------------------------------------------------------------
@@ -175,6 +172,7 @@ def _make(release: Release) -> None:
         written = folder.write(release, release.unfinished_folder(), pulse, now=database_now())
     # Into its place before the row says so: a worker that is killed in between writes everything again.
     release.unfinished_folder().rename(release.folder())
+    store.put(release.folder())
     _finish(release, written, rows=pulse.rows, size=pulse.bytes)
 
 
@@ -220,11 +218,10 @@ def sweep() -> int:
     """Removes the folders of releases that are withdrawn, failed or gone; returns how many. Raises ForeignArtifacts."""
     artifacts.require_ours()
     # The folders are listed before the rows: one that is made meanwhile has its row already.
-    folders = list((settings.ARTIFACTS / "releases").glob("*"))
+    folders = store.places_in("releases")
     needed = {str(pk) for pk in Release.objects.with_files().values_list("pk", flat=True)}
     rest = [place for place in folders if place.name.removeprefix(".building-") not in needed]
-    for place in rest:
-        shutil.rmtree(place, ignore_errors=True)
+    store.discard(*rest)
     return len(rest)
 
 

@@ -41,7 +41,7 @@ def ahead(request: HttpRequest, slug: str) -> HttpResponse:
         return JsonResponse({"order": [], "tasks": {}, "left": "", "user": user.pk})
     has = set(request.POST.getlist("has"))
     shown = number_in(request.POST, "shown")
-    done = Assignment.objects.submitted().filter(annotator=user, pk=shown).exists()
+    done = shown is not None and Assignment.objects.submitted().filter(annotator=user, pk=shown).exists()
     held = assignment.stock_up(project, user, shift=shift, shown=shown, now=now)
     claims = {claimed.assignment.pk: claimed for claimed in assignment.claims_of(held) if claimed.assignment}
     # A mark changes whenever the task's page would: with its texts, the questions or the language.

@@ -15,6 +15,7 @@ from typing import IO, Any, BinaryIO, cast
 
 from django.utils.translation import gettext_noop
 
+from annotator.infrastructure.storage import store
 from annotator.models import Project
 from annotator.stages.importing.decoders import ENCODED
 from annotator.stages.importing.layouts import read_tasks
@@ -180,7 +181,7 @@ def _as_json(row: RawRow) -> dict[str, Any]:
 def kept(path: Path) -> Sample:
     """Reads a sample that `keep` wrote; one without rows if the file is gone, as it is once the import has ended."""
     try:
-        content = json.loads(path.read_text(encoding="ascii"))
+        content = json.loads(store.content_of(path))
     except (OSError, ValueError):
         return Sample([], GONE)
     return Sample([RawRow(**row) for row in content["rows"]], content["note"])

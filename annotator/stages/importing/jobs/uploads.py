@@ -1,7 +1,6 @@
 """The web's side of imports: a file is kept, started, cancelled, and swept away once nobody needs it."""
 
 import hashlib
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import datetime, timedelta
@@ -9,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 from django.db.models.expressions import RawSQL
@@ -20,7 +18,7 @@ from annotator.infrastructure.background import heartbeats, messages
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.spreadsheets import csv_lines
-from annotator.infrastructure.storage import artifacts, disk_space
+from annotator.infrastructure.storage import artifacts, disk_space, store
 from annotator.models import Import, ImportJob, Project, User
 from annotator.reading.in_use import require_in_use
 from annotator.stages.importing import hub_files, samples
@@ -68,7 +66,7 @@ def person_of_file(job: ImportJob) -> str:
 
 
 def remove_files(job: ImportJob) -> None:
-    shutil.rmtree(job.directory(), ignore_errors=True)
+    store.discard(job.directory())
 
 
 def upload(project: Project, read: Callable[[int], bytes], *, file_name: str, by: User, now: datetime) -> ImportJob:
@@ -77,7 +75,7 @@ def upload(project: Project, read: Callable[[int], bytes], *, file_name: str, by
 
     Raises:
         Refusal: The file is not kept.
-        DiskNearlyFull, ForeignArtifacts: There is no room for it, or the folder is not this installation's.
+        DiskNearlyFull, ForeignArtifacts, StoreAway: There is no room for it, or no place.
     """
     require_in_use(project)
     artifacts.require_ours()
@@ -94,6 +92,9 @@ def upload(project: Project, read: Callable[[int], bytes], *, file_name: str, by
             samples.keep(samples.take(file_of(job)), sample_file_of(job))
         except UnreadableFile as unreadable:
             job.state, job.error, job.finished_at = State.FAILED, str(unreadable), database_now()
+        else:
+            store.put(job.directory())
+            store.forget_here(job.directory())
         with transaction.atomic():
             job.save(update_fields=["file_hash", "file_bytes", "state", "error", "finished_at"])
             audit.record("import.uploaded", subject(job), project=project, bytes=job.file_bytes)
@@ -198,7 +199,7 @@ def start(job: ImportJob, *, dry_run: bool, mapping: ColumnMapping | None) -> Im
     """
     require_in_use(job.project)
     may_start = job.state == State.UPLOADED or job.was_checked()
-    if not (may_start and job.file_hash and file_of(job).is_file()):
+    if not (may_start and job.file_hash and store.has(file_of(job))):
         raise Refusal(
             _("The import is under way, or its file is gone. To import the file again, upload it again."),
             code="not_startable",
@@ -290,11 +291,10 @@ def sweep(*, now: datetime) -> int:
     Import.objects.filter(jobs__state__in=(State.CANCELLED, State.FAILED), created=0).delete()
     ImportJob.objects.filter(finished_at__lt=now - KEPT).delete()
     # The folders are listed before the rows: one that is made meanwhile has its row already.
-    folders = list((settings.ARTIFACTS / "imports").glob("*"))
+    folders = store.places_in("imports")
     needed = {str(pk) for pk in ImportJob.objects.with_file(now=now).values_list("pk", flat=True)}
     rest = [folder for folder in folders if folder.name not in needed]
-    for folder in rest:
-        shutil.rmtree(folder, ignore_errors=True)
+    store.discard(*rest)
     named = ImportJob.objects.filter(mapping__has_key="rated_by")
     named.exclude(pk__in=ImportJob.objects.with_file(now=now)).update(mapping=RawSQL("mapping - 'rated_by'", ()))
     return len(rest)

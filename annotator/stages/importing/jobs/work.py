@@ -18,6 +18,7 @@ from django.utils.translation import gettext as _
 from annotator.infrastructure import jobs
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
+from annotator.infrastructure.storage import store
 from annotator.models import Import, ImportJob, ImportJobError
 from annotator.stages.importing import hub_files, samples
 from annotator.stages.importing.batches import few_garbage_collections, record, shown_name, write_batches
@@ -106,6 +107,7 @@ def _fetch(job: ImportJob, *, on_piece: Callable[[], None], now: datetime) -> No
     if job.mapping:
         require_columns(read_mapping(job.mapping), sample.columns)
     job.state = State.UPLOADED if job.fetch_only else job.state
+    store.put(job.directory())
     jobs.write(job, file_hash=digest, file_bytes=size, state=job.state)
     job.file_hash, job.file_bytes, job.file_name = digest, size, shown_name(first.name.path)
 
@@ -132,7 +134,7 @@ def _import(job: ImportJob) -> None:
             "other rules. Import the file again: tasks that are in already are recognised."
         )
     jobs.write(job, rules=digest)
-    if not file_of(job).is_file():
+    if not store.bring(file_of(job)).is_file():
         if job.tries < jobs.ATTEMPTS:
             raise jobs.FileMissing
         raise Refusal("The file is not where this worker looks for it. Upload it again.", code="not_startable")

@@ -327,8 +327,13 @@ CELERY_BEAT_SCHEDULE = {
     "sweep-exports": {"task": "annotator.tasks.sweep_exports", "schedule": 600.0, "options": {"expires": 600}},
     "write-releases": {"task": "annotator.tasks.write_releases", "schedule": 15.0, "options": {"expires": 15}},
     "sweep-releases": {"task": "annotator.tasks.sweep_releases", "schedule": 600.0, "options": {"expires": 600}},
-    "collect-artifacts": {
-        "task": "annotator.tasks.collect_artifacts",
+    "erase-gone-artifacts": {
+        "task": "annotator.tasks.erase_gone_artifacts",
+        "schedule": 10.0,
+        "options": {"expires": 10},
+    },
+    "erase-orphaned-artifacts": {
+        "task": "annotator.tasks.erase_orphaned_artifacts",
         "schedule": 86_400.0,
         "options": {"expires": 3600},
     },

@@ -11,7 +11,7 @@ from annotator.analysis.agreement import totals
 from annotator.analysis.quality import assessment
 from annotator.infrastructure.background import beat_schedule, failures, heartbeats  # noqa: F401 - beat_schedule receives a signal
 from annotator.infrastructure.db.clock import database_now
-from annotator.infrastructure.storage import store
+from annotator.infrastructure.storage import artifacts, store
 from annotator.infrastructure.webhooks import deliveries
 from annotator.managing import deletion
 from annotator.models import Project
@@ -169,10 +169,19 @@ def write_releases() -> int:
 
 
 @shared_task
-def collect_artifacts() -> int:
+def erase_gone_artifacts() -> int:
+    """Deletes from the object store what nobody may read any more."""
+    with failures.as_whole("erase_gone_artifacts"):
+        artifacts.require_ours()
+        return store.erase_gone()
+
+
+@shared_task
+def erase_orphaned_artifacts() -> int:
     """Deletes what killed processes have left in the object store."""
-    with failures.as_whole("collect_artifacts"):
-        return store.collect(now=database_now())
+    with failures.as_whole("erase_orphaned_artifacts"):
+        artifacts.require_ours()
+        return store.erase_orphans(now=database_now())
 
 
 @shared_task

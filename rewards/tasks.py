@@ -21,7 +21,7 @@ from rewards.registry import erasure
 from rewards.runs import repeated_runs, runs, training
 from rewards.scoring import chunks, former_scores, pass_lanes, unlikely_ratings
 from rewards.snapshots import snapshot_jobs
-from rewards.trainer import owned_runs
+from rewards.trainer import mirroring, owned_runs
 
 
 @shared_task(bind=True)
@@ -40,7 +40,7 @@ def train(self: "Task[Any, Any]", run_id: int) -> None:
     if run is None:
         return
     try:
-        with fitness.blamed(["train"]):
+        with fitness.blamed(["train"]), mirroring.alive(run):
             model = _carried_out(run)
     except owned_runs.LostRun:
         return

@@ -28,7 +28,7 @@ from annotator.infrastructure.db import locks
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.stopping import stopping
-from annotator.infrastructure.storage import disk_space
+from annotator.infrastructure.storage import disk_space, store
 from annotator.infrastructure.storage.hidden_paths import without_places
 from annotator.models import Project
 from annotator.models.jobs import Job
@@ -279,6 +279,42 @@ def _fail(kind: JobKind[J], job: J, error: str, code: str) -> bool:
 
 
 BEAT_SECONDS = 1.0
+
+
+def require_ours(job: Job) -> None:
+    """Raises Ended where the job is no longer this worker's. In a transaction it stays so until the end."""
+    if not owned(job).select_for_update().exists():
+        raise Ended
+
+
+def beat(job: Job) -> None:
+    """Says that the job's worker is alive, as long as it has the job."""
+    owned(job).update(heartbeat_at=database_now())
+
+
+@contextmanager
+def beating(beat: Callable[[], object]) -> Iterator[None]:
+    """Calls `beat` every few seconds while the block waits for the object store; without one, never."""
+    if not store.is_remote():
+        yield
+        return
+    over = threading.Event()
+
+    def go_on() -> None:
+        try:
+            while not over.wait(BEAT_SECONDS):
+                with suppress(Exception):  # whoever has the work meanwhile is found out where it is written to
+                    beat()
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=go_on, name="heartbeat of a job", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 class Pulse:

@@ -57,16 +57,26 @@ class Installation(models.Model):
 class StoredFile(models.Model):
     """A file of the artifacts that an object store keeps (infrastructure/storage/store.py), by its content's hash.
 
-    `path` is relative to the folder of the artifacts. Several paths may have one content.
+    `path` is relative to the folder of the artifacts. Several paths may have one content. A file that is `gone` is
+    nobody's any more; its row stays until the store has no such content, unless another file has it.
     """
 
-    path = models.CharField(max_length=500, unique=True)
+    path = models.CharField(max_length=500)
     sha256 = models.CharField(max_length=64)
     bytes = models.BigIntegerField()
     stored_at = models.DateTimeField()
+    gone = models.BooleanField(db_default=False)
 
     class Meta:
-        indexes = [models.Index(fields=["sha256"], name="stored_file_by_content")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["path"], condition=Q(gone=False), name="stored_file_once", opclasses=["varchar_pattern_ops"]
+            )
+        ]
+        indexes = [
+            models.Index(fields=["sha256"], name="stored_file_by_content"),
+            models.Index(fields=["id"], condition=Q(gone=True), name="stored_file_gone"),
+        ]
 
     def __str__(self) -> str:
         return self.path

@@ -102,7 +102,12 @@ def work(job_id: int) -> None:
 
 def _measure(job: EvaluationJob) -> None:
     file, folder = job.directory() / job.file_name, _folder(job)
-    if not store.bring(file).is_file():
+    with jobs.beating(partial(jobs.beat, job)):
+        store.bring(job.directory())
+        store.bring(job.reward_model.directory())
+        if snapshot := job.reward_model.run.snapshot:
+            store.bring(snapshot.directory())
+    if not file.is_file():
         if job.tries < jobs.ATTEMPTS:
             raise jobs.FileMissing
         raise Refusal(f"{job.file_name} did not arrive. Send it again.", code="evaluation_failed")

@@ -53,11 +53,11 @@ def carry_out(run: TrainingRun) -> Policy:
         run_steps.check_files(run)
         snapshot = run.snapshot or run_steps.new_snapshot(run, refuse_repetition=policy_runs.refuse_repetition)
         owned_runs.write(run, snapshot=snapshot, code_version=policy_runs.code_version(), heartbeat_at=database_now())
-        store.bring(run.directory())
+        mirroring.brought(run)
         store.bring(snapshot.directory())
         counts = _prepared(run, snapshot)
         owned_runs.write(run, state=RunState.TRAINING, heartbeat_at=database_now())
-        supervise(run, "align", run.directory())
+        supervise(run, "align", run.directory(), Path(source_of(run.config["policy"])))
         metrics = json.loads((run.directory() / "metrics.json").read_text())
         # The row has the thinned curve.
         metrics["training"].pop("losses", None)
@@ -68,7 +68,7 @@ def carry_out(run: TrainingRun) -> Policy:
         judgement, decision = _judged(run, snapshot, champion)
         mirroring.keep(run)
         policy = _register(run, champion if judgement else None, judgement, decision)
-        store.discard(*(run.directory() / name for name in mirroring.LEFTOVERS))
+        store.discard(*(run.directory() / name for name in store.OF_WORK))
         return policy
 
 
@@ -157,7 +157,7 @@ def judgement(run: TrainingRun, snapshot: Snapshot, champion: RewardModel) -> di
     config = {name: value for name, value in run.config.items() if name not in ("requested", "aspect_weights")}
     places = {"policy": str(run.directory() / "policy"), "reference": source_of(run.config["policy"]), "data": ROWS}
     (folder / "config.json").write_text(json.dumps({**config, **places}))
-    supervise(run, "answer", folder)
+    supervise(run, "answer", folder, Path(places["reference"]))
     answered = json.loads((folder / "metrics.json").read_text())
     rewards = _rewards(run, champion, folder, {row["id"]: row["conversation"] for row in prompts})
     return figures(_answers(folder), rewards) | {
@@ -203,11 +203,11 @@ def _rewards(
     write_rows(work / "items.jsonl", items)
     # With as many processes as its training: a model of which each held a part may fit into no single one.
     processes = champion.run.config.get("processes", 0)
-    model = str(store.bring(champion.directory()))
-    config = {"model": model, "threads": run.config.get("threads", 0), "processes": processes}
+    model = store.bring(champion.directory())
+    config = {"model": str(model), "threads": run.config.get("threads", 0), "processes": processes}
     (work / "config.json").write_text(json.dumps(config))
     try:
-        supervise(run, "score", work)
+        supervise(run, "score", work, model)
     except TrainerFailed as failed:
         text = f"The champion, version {champion.version}, could not judge the policy. {failed}"
         raise TrainerFailed(text) from failed

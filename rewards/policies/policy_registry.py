@@ -15,7 +15,6 @@ from django.utils.translation import gettext as _
 
 from annotator.infrastructure import audit
 from annotator.infrastructure.refusals import Refusal
-from annotator.infrastructure.storage import store
 from annotator.infrastructure.storage.hidden_paths import value_without_places
 from rewards.learning.data import file_sha256
 from rewards.models import Policy, RewardModel, TrainingRun
@@ -144,4 +143,4 @@ def verify(policy: Policy) -> list[str]:
     if policy.is_erased():
         return [_("The files were erased, because the policy learnt from texts that had to be erased.")]
     files = {**policy.manifest.get("files", {}), MANIFEST: policy.artifact_hash}
-    return list(registry.changed_files(store.bring(policy.directory()), files))
+    return list(registry.changed_files(policy.directory(), files))

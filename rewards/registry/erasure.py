@@ -16,11 +16,12 @@ from django.utils.translation import gettext as _
 
 from annotator.infrastructure import audit
 from annotator.infrastructure.background import failures
+from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
-from annotator.infrastructure.storage import artifacts, store
+from annotator.infrastructure.storage import artifacts, store, working_copies
 from annotator.infrastructure.storage.object_store import StoreAway
 from annotator.infrastructure.storage.working_copies import name_of
-from annotator.models import Project
+from annotator.models import Project, StoredFile
 from rewards.models import EvaluationJob, OwnerlessFolder, RewardModel, RunState, Snapshot, TrainingRun
 
 
@@ -138,9 +139,12 @@ def sweep(*, now: datetime) -> list[Path]:
     return removed + rest
 
 
+working_copies.sweeps.append(lambda: sweep(now=database_now()))
+
+
 def _sweep_project(project: Project, *, asked: QuerySet[Snapshot], removed: list[Path], now: datetime) -> int:
     for snapshot in asked.filter(project=project).select_related("project"):
-        folders = [folder for folder in _folders(snapshot) if folder.exists() or store.has(folder)]
+        folders = [folder for folder in _folders(snapshot) if store.is_left(folder)]
         if failed := _remove(folders):
             raise NotRemoved(_described(failed))
         removed += folders
@@ -156,8 +160,9 @@ def _leftovers() -> Iterator[Path]:
     for name in ("checkpoint", "rows", "judging", "reference", ".*.unfinished"):
         folders = (settings.ARTIFACTS / "runs").glob(f"*/{name}")
         yield from (folder for folder in folders if folder.parent.name in over)
-    if store.is_remote():
-        left = (run / "checkpoint" for run in store.places_in("runs") if run.name in over)
-        yield from (folder for folder in left if store.has(folder))
+    working = {str(pk) for pk in TrainingRun.objects.active().values_list("pk", flat=True)}
+    stored = StoredFile.objects.filter(path__startswith="runs/", path__contains="/checkpoint/", gone=False)
+    for run in sorted({path.split("/")[1] for path in stored.values_list("path", flat=True)} - working):
+        yield settings.ARTIFACTS / "runs" / run / "checkpoint"
     active = {str(pk) for pk in EvaluationJob.objects.active().values_list("pk", flat=True)}
     yield from (folder for folder in store.places_in("evaluations") if folder.name not in active)

@@ -11,7 +11,6 @@ from django.utils.translation import gettext as _
 
 from annotator.infrastructure.storage import store
 from annotator.infrastructure.storage.hidden_paths import without_places
-from rewards.learning.data import file_sha256
 from rewards.models import RewardModel
 
 MANIFEST, REWARD_MANIFEST = "reward_model.json", "reward.json"
@@ -72,27 +71,26 @@ def verify(model: RewardModel) -> list[str]:
     """Hashes the files of the model and of its snapshot again; returns what is wrong, an empty list if nothing is."""
     if model.is_erased():
         return [_("The files were erased, because the model learnt from texts that had to be erased.")]
-    faults = [*changed_files(store.bring(model.directory()), model.manifest.get("files", {}))]
+    faults = [*changed_files(model.directory(), model.manifest.get("files", {}))]
     path = model.directory() / MANIFEST
     try:
-        if json.loads(path.read_bytes()) != model.manifest:
+        if json.loads(store.content_of(path)) != model.manifest:
             faults.append(_("%(file)s is not what was registered.") % {"file": _described(path)})
     except (OSError, ValueError):
         faults.append(_("%(file)s cannot be read.") % {"file": _described(path)})
     faults += _reward(model)
     if model.run.snapshot:
-        folder = store.bring(model.run.snapshot.directory())
-        faults += changed_files(folder, model.run.snapshot.manifest.get("files", {}))
+        faults += changed_files(model.run.snapshot.directory(), model.run.snapshot.manifest.get("files", {}))
     return faults
 
 
 def _reward(model: RewardModel) -> Iterator[str]:
     """Yields what is wrong with the folder of the one reward, which not every model has."""
-    path = store.bring(model.reward_directory()) / REWARD_MANIFEST
-    if not path.parent.is_dir():
+    path = model.reward_directory() / REWARD_MANIFEST
+    if not store.has(path.parent):
         return
     try:
-        files = json.loads(path.read_bytes())["files"]
+        files = json.loads(store.content_of(path))["files"]
     except (OSError, ValueError, KeyError):
         yield _("%(file)s cannot be read.") % {"file": _described(path)}
         return
@@ -103,9 +101,9 @@ def changed_files(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
     """Yields what is wrong with the files of a folder, given the SHA-256 of each by its name."""
     for name, digest in sorted(files.items()):
         path = folder / name
-        if not path.is_file():
+        if not store.has(path):
             yield _("%(file)s is missing.") % {"file": _described(path)}
-        elif file_sha256(path) != digest:
+        elif store.sha256_of(path) != digest:
             text = _("%(file)s is not the file that was written: its sha256 differs.")
             yield text % {"file": _described(path)}
 

@@ -176,6 +176,12 @@ def for_aligner(config: Mapping[str, Any], *, levels: int, requested: Mapping[st
 
 
 def source_of(base: str) -> str:
-    """Returns the directory or the Hub id of a base policy; raises UnusableConfig for one that is no longer listed."""
+    """Returns the directory or the Hub id of a base policy, whose files are here then.
+
+    Raises:
+        UnusableConfig: it is no longer listed.
+        StoreAway: it cannot be brought.
+    """
     _require_known(base)
-    return bases()[base]
+    source = bases()[base]
+    return str(store.bring(folder() / base)) if source == str(folder() / base) else source

@@ -39,7 +39,7 @@ def carry_out(run: TrainingRun) -> RewardModel | None:
         run_steps.check_files(run)
         snapshot = run.snapshot or run_steps.new_snapshot(run, refuse_repetition=repeated_runs.refuse_repetition)
         owned_runs.write(run, snapshot=snapshot, state=RunState.TRAINING, code_version=repeated_runs.code_version())
-        folder = store.bring(run.directory())
+        folder = mirroring.brought(run)
         folder.mkdir(parents=True, exist_ok=True)
         config = run_settings.for_trainer(run.config, snapshot=str(store.bring(snapshot.directory())))
         (folder / "config.json").write_text(json.dumps(config, indent=2))
@@ -193,10 +193,11 @@ def _champions_predictions(
     work.mkdir(exist_ok=True)
     # With as many processes as the training: a model of which each held a part may fit into no single one.
     together = {"processes": run.config.get("processes", 0)}
-    config = {"model": str(store.bring(champion.directory())), "data": str(data), **together}
+    model = store.bring(champion.directory())
+    config = {"model": str(model), "data": str(data), **together}
     (work / "config.json").write_text(json.dumps(config))
     try:
-        supervise(run, "evaluate", work)
+        supervise(run, "evaluate", work, model)
     except TrainerFailed as failed:
         raise TrainerFailed(f"The champion, version {champion.version}, could not be judged. {failed}") from failed
     return _predictions(work / "predictions.jsonl")

@@ -108,8 +108,9 @@ def note(run: TrainingRun, *, now: datetime) -> int:
     again.
     """
     project, count = run.project, 0
+    expected = store.bring(run.directory() / EXPECTED)
     with transaction.atomic():
-        unlikely = _read_unlikely(project, store.bring(run.directory() / EXPECTED))
+        unlikely = _read_unlikely(project, expected)
         UnlikelyAnnotation.objects.in_force().filter(task__project=project).delete()
         while rows := list(islice(unlikely, _AT_ONCE)):
             _write(rows, now=now)

@@ -31,7 +31,7 @@ from annotator.infrastructure import audit
 from annotator.infrastructure.db import locks
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
-from annotator.infrastructure.storage import artifacts, disk_space, store
+from annotator.infrastructure.storage import artifacts, disk_space, store, working_copies
 from annotator.models import Label, Project, Task
 from annotator.models.in_force import AGREED, IMPORTED, compared_alone
 from annotator.models.splits import is_held_out
@@ -220,7 +220,8 @@ def _steps(project: Project, now: datetime) -> Generator[Step, None, None]:
                 # The same content is there, written before.
                 if not (final / "manifest.json").is_file():
                     raise
-            store.put(final)
+            # A copy of it may lack files.
+            store.put(final, source=building if building.exists() else final)
             yield Step(len(files.tasks), _stored(project, path, manifest, files))
     finally:
         shutil.rmtree(building, ignore_errors=True)
@@ -234,6 +235,9 @@ def remove_unfinished() -> list[Path]:
         with locks.session_lock(BUILDING, int(number)) as is_ours:
             removed += _remove_unfinished(folder, int(number)) if is_ours else []
     return removed
+
+
+working_copies.sweeps.append(remove_unfinished)
 
 
 def _remove_unfinished(folder: Path, project: int) -> list[Path]:

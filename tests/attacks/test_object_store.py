@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from annotator.infrastructure.background import heartbeats, messages, redis_client
 from annotator.infrastructure.db.clock import database_now
-from annotator.infrastructure.storage import artifacts
+from annotator.infrastructure.storage import artifacts, store
 from annotator.models import ExportJob, ImportJob, Release, StoredFile, Task, User
 from annotator.outputs.exporting import export_jobs
 from annotator.outputs.exporting.filters import EVERYTHING
@@ -116,6 +116,7 @@ def test_files_go_between_the_web_and_the_workers(
         release_jobs.delete(release)
         export_jobs.delete(made)
         wait_for(lambda: files_under(one) == [], seconds=30, what="the copies of the worker's host to go")
+        assert StoredFile.objects.count() == store.erase_gone() > 0
         assert StoredFile.objects.count() == 0
         assert light.poll() is None
 
@@ -138,6 +139,7 @@ def test_a_run_goes_on_elsewhere_when_its_host_is_gone(
     run.refresh_from_db()
     assert run.state in (RunState.PROMOTED, RunState.REJECTED), run.error
     assert '"resumed"' in (tmp_path / "other" / "artifacts" / "runs" / str(run.pk) / "progress.jsonl").read_text()
+    store.erase_gone()
     assert not StoredFile.objects.filter(path__contains="/checkpoint/").exists()
     model = RewardModel.objects.get()
     RewardModel.objects.update(is_champion=True)

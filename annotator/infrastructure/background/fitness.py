@@ -24,6 +24,7 @@ from django.utils.translation import gettext_lazy
 from psycopg.errors import UndefinedTable
 
 from annotator.infrastructure.storage import artifacts
+from annotator.infrastructure.storage.object_store import StoreAway
 
 CONNECT_SECONDS = 2
 """The shortest timeout that PostgreSQL's client library keeps to."""
@@ -107,7 +108,7 @@ def fault_of(queues: Collection[str]) -> UnfitReason | None:
     if not state.migrated:
         return UnfitReason.MIGRATIONS
     if wrong := artifacts.problem(state.artifacts):
-        _log.warning("%s (%s)", wrong, settings.ARTIFACTS)
+        _log.warning("%s (%s)", wrong, settings.ARTIFACTS_STORE or settings.ARTIFACTS)
         return UnfitReason.ARTIFACTS
     return None if queues_have_gpu(queues) else UnfitReason.GPU
 
@@ -145,7 +146,7 @@ def blamed(queues: Collection[str] = ()) -> Iterator[None]:
     except (DatabaseError, InterfaceError, Unfit):
         raise
     except Exception as error:
-        if artifacts.problem(artifacts.known_id()):
+        if isinstance(error, StoreAway) or artifacts.problem(artifacts.known_id()):
             raise Unfit(UnfitReason.ARTIFACTS) from error
         if not queues_have_gpu(queues):
             raise Unfit(UnfitReason.GPU) from error

@@ -31,6 +31,7 @@ KEY = "rewardloop:workers"
 ALIVE_FOR_BEATS = 4
 BEATS_A_LOOK = 3
 """A fit worker looks at every third heartbeat whether it still is, an unfit one at each."""
+BEATS_A_SWEEP = 120
 BEATS_A_GPU = 60
 """Looking for a GPU takes seconds of a processor."""
 YIELD_SECONDS = 1.0
@@ -202,6 +203,8 @@ class _Heartbeat(threading.Thread):
         try:
             if store.is_remote():
                 working_copies.tidy()
+                if not self.unfit and self._beats % BEATS_A_SWEEP < BEATS_A_LOOK:
+                    working_copies.sweep()
         except Exception:  # noqa: BLE001  the next beats must come, whatever is amiss with a file or the database
             _log.exception("the copies of the artifacts cannot be tidied")
         finally:

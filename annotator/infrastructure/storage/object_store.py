@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PART = 16 << 20
 """Bytes of a file that travel in one request."""
 AT_ONCE = 4
-PATIENCE_SECONDS, RETRIES = 300, 5
+PATIENCE_SECONDS, RETRIES = 60, 3
 """How long one request may take, and how often it is repeated."""
 MARK = "installation"
 _log = logging.getLogger(__name__)

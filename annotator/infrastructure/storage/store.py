@@ -5,9 +5,9 @@ processes share it. With one it is this host's working copy: what is made here i
 brought with `bring` or read in parts with `opened`. The table StoredFile says which content each place has; equal
 contents are stored once.
 
-A content is stored before a row names it and deleted after its last row, both under the lock of its hash, so a row
-never names a content that is not there. A process that is killed in between leaves a content without a row, which
-`collect` deletes.
+A content is stored before a row names it, and deleted under the lock of its hash once every row that names it is gone;
+so no file lacks its content. What is gone nobody reads, and `erase_gone` deletes it. A process that is killed before it
+writes a row leaves a content without one, which `erase_orphans` deletes.
 """
 
 import hashlib
@@ -15,29 +15,47 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import IO
 
 from django.conf import settings
-from django.db import transaction
+from django.db import DatabaseError, InterfaceError, connection, transaction
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.db.locks import waiting_transaction_lock
 from annotator.infrastructure.refusals import Refusal
-from annotator.infrastructure.storage import object_store, working_copies
-from annotator.infrastructure.storage.object_store import PART, StoreAway
+from annotator.infrastructure.storage import disk_space, object_store, working_copies
+from annotator.infrastructure.storage.object_store import PART
 from annotator.infrastructure.storage.working_copies import name_of
 from annotator.models import StoredFile
 from annotator.models.jobs import removers
 
 ORPHANED_AFTER = timedelta(days=1)
-_LEAST_READ = 1 << 20
+OF_WORK = ("checkpoint", "reference", "rows", "judging")
+"""Folders of a run that it needs only while it is under way. Rows and answers are people's texts."""
+_LEAST_READ = _MOST_HELD = 1 << 20
+_AT_ONCE = 1000
+Leave = Callable[[str], bool]
+Check = Callable[[], None]
+
+
+def _nothing(_name: str) -> bool:
+    return False
+
+
+def is_hidden(name: str) -> bool:
+    """Returns whether a file or folder is one that somebody has not finished yet."""
+    return name.startswith(".")
+
+
+def is_of_work(name: str) -> bool:
+    """Returns whether nobody needs a file or folder of a run once it has ended."""
+    return is_hidden(name) or name in OF_WORK
 
 
 class Damaged(Refusal):
@@ -59,17 +77,27 @@ def _files(*places: Path) -> QuerySet[StoredFile]:
     wanted = Q(pk__in=())
     for place in places:
         wanted |= Q(path=name_of(place)) | Q(path__startswith=f"{name_of(place)}/")
-    return StoredFile.objects.filter(wanted)
+    return StoredFile.objects.filter(wanted, gone=False)
 
 
 def _row(path: Path) -> StoredFile | None:
     """Returns the file's row; None where this host alone has it, as while it is being made."""
-    return StoredFile.objects.filter(path=name_of(path)).first() if is_remote() else None
+    return _files(path).first() if is_remote() else None
 
 
 def has(place: Path) -> bool:
     """Returns whether there is such a file or folder."""
     return _files(place).exists() if is_remote() else place.exists()
+
+
+def is_left(place: Path) -> bool:
+    """Returns whether anything of a file or folder is left, here or in the store, readable or not."""
+    return place.exists() or (is_remote() and (_files(place).exists() or _gone(place).exists()))
+
+
+def _gone(place: Path) -> QuerySet[StoredFile]:
+    name = name_of(place)
+    return StoredFile.objects.filter(Q(path=name) | Q(path__startswith=f"{name}/"), gone=True)
 
 
 def size_of(path: Path) -> int:
@@ -83,7 +111,7 @@ def places_in(folder: str) -> list[Path]:
     top = Path(settings.ARTIFACTS) / folder
     found = set(top.glob("*"))
     if is_remote():
-        names = StoredFile.objects.filter(path__startswith=f"{folder}/").values_list("path", flat=True)
+        names = _files(top).values_list("path", flat=True)
         found |= {top / name.split("/")[1 + folder.count("/")] for name in names.iterator()}
     return sorted(found)
 
@@ -134,24 +162,52 @@ def content_of(path: Path) -> bytes:
     return object_store.part_of(row.sha256, start=0, length=row.bytes) if row.bytes else b""
 
 
-def bring(place: Path) -> Path:
+def sha256_of(path: Path) -> str:
+    """Returns the hash of what is read there now, not of what was stored. Raises FileNotFoundError and StoreAway."""
+    digest = hashlib.sha256()
+    with closing(opened(path)) as file:
+        while part := file.read(PART):
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def bring(place: Path, *, leave: Leave = _nothing) -> Path:
     """Makes the working copy of a place the same as the store has it, and returns the place.
 
-    Where the store has nothing, nothing changes here; files that it does not know of stay.
+    Where the store has nothing, nothing changes here. Files that it does not know of stay, as those that `leave` names.
 
     Raises:
-        StoreAway, Damaged: It cannot be brought.
+        StoreAway, Damaged, FileNotFoundError: It cannot be brought, or is erased meanwhile.
+        DiskNearlyFull: There is no room for it here.
     """
     if not is_remote():
         return place
-    rows = list(_files(place))
-    for row in rows:
-        path = Path(settings.ARTIFACTS) / row.path
-        if not _is_same(path, row):
-            _download(row, path)
+    rows = [row for row in _files(place) if not _is_left_out(place, row, leave)]
+    missing = [row for row in rows if not _is_same(_path_of(row), row)]
+    if missing:
+        disk_space.require_room(extra=sum(row.bytes for row in missing))
     if rows:
+        # Before the copies are there: whoever is killed meanwhile leaves none that nobody knows of.
         working_copies.note(place, {row.path: _nanoseconds(row.stored_at) for row in rows})
+    for row in missing:
+        _download(row, _path_of(row))
     return place
+
+
+def is_newer_here(place: Path) -> bool:
+    """Returns whether this host has made a file of the place anew since it was stored."""
+    times = {row.path: _nanoseconds(row.stored_at) for row in _files(place)} if is_remote() else {}
+    with suppress(OSError):
+        return any((Path(settings.ARTIFACTS) / name).stat().st_mtime_ns > time for name, time in times.items())
+    return False
+
+
+def _path_of(row: StoredFile) -> Path:
+    return Path(settings.ARTIFACTS) / row.path
+
+
+def _is_left_out(place: Path, row: StoredFile, leave: Leave) -> bool:
+    return any(map(leave, Path(row.path).relative_to(name_of(place)).parts))
 
 
 def _is_same(path: Path, row: StoredFile) -> bool:
@@ -169,7 +225,7 @@ def _nanoseconds(moment: datetime) -> int:
 def _download(row: StoredFile, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     digest = hashlib.sha256()
-    handle, unfinished = tempfile.mkstemp(prefix=".coming-", dir=path.parent)
+    handle, unfinished = tempfile.mkstemp(prefix=working_copies.COMING, dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             for start in range(0, row.bytes, PART):
@@ -199,50 +255,55 @@ class _Content:
     file: Path | bytes  # a small file is held: it may grow meanwhile
 
 
-def put(place: Path, *, leave: Callable[[str], bool] = lambda _name: False, source: Path | None = None) -> None:
+def put(place: Path, *, leave: Leave = _nothing, source: Path | None = None, require_ours: Check | None = None) -> None:
     """Stores a file or folder, whole or not at all, in place of what the store has there.
 
     `leave` says of the names of files and folders which ones are neither stored nor removed from the store. `source`
-    holds the content instead of the place itself. Without an object store nothing is done.
+    holds the content instead of the place itself. `require_ours` raises where the work is not this worker's any more.
+    Without an object store nothing is done.
 
     Raises:
         StoreAway: Nothing has changed.
     """
     if not is_remote():
         return
-    source = source or place
-    contents = {name_of(place / path.relative_to(source)): _read(path) for path in _walk(source, leave)}
+    source, began = source or place, database_now()
+    paths = {name_of(place / path.relative_to(source)): path for path in _walk(source, leave)}
+    contents = {name: _read(path) for name, path in paths.items()}
     for content in contents.values():
-        if not StoredFile.objects.filter(sha256=content.sha256).exists():
+        if not object_store.holds(content.sha256):
             object_store.upload(content.sha256, content.file)
-    gone = _write_rows(place, contents, leave)
-    transaction.on_commit(partial(_erase, {row.sha256 for row in gone}))
-    rows = list(_files(place))
-    for row in rows:
-        with suppress(OSError):
-            _date(Path(settings.ARTIFACTS) / row.path, row)
+    rows = _write_rows(place, contents, began, leave=leave, require_ours=require_ours)
     working_copies.note(place, {row.path: _nanoseconds(row.stored_at) for row in rows})
+    for row in rows:
+        # Of what was read: the place itself may have another content by now.
+        with suppress(OSError, KeyError):
+            _date(paths[row.path], row)
 
 
 @transaction.atomic
-def _write_rows(place: Path, contents: dict[str, _Content], leave: Callable[[str], bool]) -> list[StoredFile]:
-    """Writes which files the place has now; returns the rows of those that it had."""
+def _write_rows(
+    place: Path, contents: dict[str, _Content], began: datetime, *, leave: Leave, require_ours: Check | None
+) -> list[StoredFile]:
+    """Writes which files the place has now; returns their rows."""
+    waiting_transaction_lock("artifact place", int(hashlib.sha256(name_of(place).encode()).hexdigest()[:7], 16))
+    if require_ours:
+        require_ours()
     _lock({content.sha256 for content in contents.values()})
     for content in contents.values():
         # Whoever deleted the last row of this content meanwhile has deleted the content.
         if not object_store.holds(content.sha256):
             object_store.upload(content.sha256, content.file)
-    now = database_now()
-    before = [row for row in _files(place) if not any(map(leave, Path(row.path).relative_to(name_of(place)).parts))]
-    gone = [row for row in before if row.path not in contents or contents[row.path].sha256 != row.sha256]
-    StoredFile.objects.filter(pk__in=[row.pk for row in gone]).delete()
+    before = [row for row in _files(place) if not _is_left_out(place, row, leave)]
+    gone = [row.pk for row in before if row.path not in contents or contents[row.path].sha256 != row.sha256]
+    StoredFile.objects.filter(pk__in=gone).update(gone=True)
     rows = [
-        StoredFile(path=name, sha256=content.sha256, bytes=content.size, stored_at=now)
+        StoredFile(path=name, sha256=content.sha256, bytes=content.size, stored_at=began)
         for name, content in contents.items()
     ]
     # What is there as it is keeps its time.
     StoredFile.objects.bulk_create(rows, ignore_conflicts=True)
-    return gone
+    return list(_files(place))
 
 
 def _walk(source: Path, leave: Callable[[str], bool]) -> Iterator[Path]:
@@ -255,7 +316,7 @@ def _walk(source: Path, leave: Callable[[str], bool]) -> Iterator[Path]:
 
 
 def _read(path: Path) -> _Content:
-    if path.stat().st_size <= PART:
+    if path.stat().st_size <= _MOST_HELD:
         held = path.read_bytes()
         return _Content(hashlib.sha256(held).hexdigest(), len(held), held)
     with path.open("rb") as file:
@@ -283,26 +344,33 @@ def remove(*places: Path) -> None:
 
     Raises:
         OSError: One cannot be removed here.
-        StoreAway: Nobody can read them any more, but the store may hold a content until `collect` deletes it.
+        StoreAway: Nobody can read them any more, but they are left in the store (`is_left`) until it answers.
     """
     for place in places:
         working_copies.unlink(place)
     if not is_remote():
         return
-    hashes = set(_files(*places).values_list("sha256", flat=True))
-    _files(*places).delete()
-    for place in places:
-        working_copies.note_of(place).unlink(missing_ok=True)
-    # In a transaction that is rolled back the rows come back, and need their contents.
-    transaction.on_commit(partial(_erase, hashes))
+    _forget(*places)
+    # In a transaction that is rolled back the rows come back, and need their contents: then `erase_gone` does it.
+    for place in places if not connection.in_atomic_block else ():
+        _erase(set(_gone(place).values_list("sha256", flat=True)))
 
 
 def discard(*places: Path) -> None:
-    """Removes what nobody needs, as far as that can be done now; the sweeps find the rest."""
+    """Removes what nobody needs, here, and soon from the store as well; it waits for nobody and does not fail."""
     for place in places:
         shutil.rmtree(place, ignore_errors=True)
-        with suppress(OSError, StoreAway):
-            remove(place)
+        with suppress(OSError):
+            place.unlink()
+    if is_remote():
+        with suppress(OSError, DatabaseError, InterfaceError):
+            _forget(*places)
+
+
+def _forget(*places: Path) -> None:
+    _files(*places).update(gone=True)
+    for place in places:
+        working_copies.note_of(place).unlink(missing_ok=True)
 
 
 # The models say which files nobody may read any more.
@@ -310,18 +378,31 @@ removers.append(discard)
 
 
 def _erase(hashes: Iterable[str]) -> None:
-    """Deletes the contents that no row names any more."""
+    """Deletes the contents that only files that are gone have, and then these files' rows."""
     for sha256 in sorted(hashes):
         with transaction.atomic():
             _lock([sha256])
-            if not StoredFile.objects.filter(sha256=sha256).exists():
+            rows = StoredFile.objects.filter(sha256=sha256)
+            if not rows.filter(gone=False).exists():
                 object_store.delete(sha256)
+            rows.filter(gone=True).delete()
 
 
-def collect(*, now: datetime) -> int:
+def erase_gone() -> int:
+    """Deletes from the store what is gone; returns how many contents. Raises StoreAway."""
+    if not is_remote():
+        return 0
+    hashes = set(StoredFile.objects.filter(gone=True).values_list("sha256", flat=True)[:_AT_ONCE])
+    _erase(hashes)
+    return len(hashes)
+
+
+def erase_orphans(*, now: datetime) -> int:
     """Deletes contents without a row, which killed processes have left; returns how many. Raises StoreAway."""
+    if not is_remote():
+        return 0
     number = 0
-    for old in object_store.older_than(now - ORPHANED_AFTER) if is_remote() else ():
+    for old in object_store.older_than(now - ORPHANED_AFTER):
         orphans = old - set(StoredFile.objects.filter(sha256__in=old).values_list("sha256", flat=True))
         _erase(orphans)
         number += len(orphans)

@@ -24,4 +24,5 @@ class Command(BaseCommand):
             artifacts.report_at_start()
             return
         artifacts.adopt()
-        self.stdout.write(f"{settings.ARTIFACTS} is the installation's folder for artifacts.")
+        place = settings.ARTIFACTS_STORE or settings.ARTIFACTS
+        self.stdout.write(f"{place} is the installation's folder for artifacts.")

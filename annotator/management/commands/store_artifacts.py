@@ -25,9 +25,9 @@ class Command(BaseCommand):
         artifacts.require_ours()
         top = Path(settings.ARTIFACTS)
         for place in [top / name for name in options["places"]] or _all(top):
-            if not place.resolve().is_relative_to(top) or not place.exists():
+            if not place.resolve().is_relative_to(top.resolve()) or not place.exists():
                 raise CommandError(f"There is no {place.relative_to(top)} under {top}.")
-            store.put(place)
+            store.put(place, leave=store.is_of_work if place.parent.name == "runs" else store.is_hidden)
             self.stdout.write(f"{name_of(place)} is stored")
 
 

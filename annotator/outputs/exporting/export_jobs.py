@@ -18,9 +18,10 @@ from django.utils.translation import gettext_lazy
 
 from annotator.infrastructure import audit, jobs
 from annotator.infrastructure.background import heartbeats, messages
+from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.jobs import Pulse
 from annotator.infrastructure.refusals import Refusal
-from annotator.infrastructure.storage import artifacts, disk_space, store
+from annotator.infrastructure.storage import artifacts, disk_space, store, working_copies
 from annotator.infrastructure.web.ranged_files import ranged_file
 from annotator.models import ExportJob, Project, User
 from annotator.outputs.exporting.export_previews import preview
@@ -162,7 +163,8 @@ def _write(job: ExportJob) -> None:
             pulse.check()
         file.flush()
         os.fsync(file.fileno())
-    store.put(job.directory())
+    with jobs.beating(partial(jobs.beat, job)):
+        store.put(job.directory(), require_ours=partial(jobs.require_ours, job))
     jobs.finish(job, rows_done=pulse.rows, bytes_done=pulse.bytes, sha256=digest.hexdigest())
 
 
@@ -213,6 +215,9 @@ def sweep(*, now: datetime) -> int:
     rest = [folder for folder in folders if folder.name not in needed]
     store.discard(*rest)
     return len(rest)
+
+
+working_copies.sweeps.append(lambda: sweep(now=database_now()))
 
 
 def downloaded(request: HttpRequest, job: ExportJob) -> HttpResponseBase:

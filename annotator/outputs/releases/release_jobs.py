@@ -18,7 +18,7 @@ from annotator.infrastructure.background import heartbeats, messages
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.jobs import Pulse
 from annotator.infrastructure.refusals import Refusal
-from annotator.infrastructure.storage import artifacts, disk_space, store
+from annotator.infrastructure.storage import artifacts, disk_space, store, working_copies
 from annotator.infrastructure.web.ranged_files import ranged_content, ranged_file
 from annotator.infrastructure.web.tar_archives import TAR, TarArchive
 from annotator.infrastructure.webhooks import events
@@ -172,7 +172,8 @@ def _make(release: Release) -> None:
         written = folder.write(release, release.unfinished_folder(), pulse, now=database_now())
     # Into its place before the row says so: a worker that is killed in between writes everything again.
     release.unfinished_folder().rename(release.folder())
-    store.put(release.folder())
+    with jobs.beating(partial(jobs.beat, release)):
+        store.put(release.folder(), require_ours=partial(jobs.require_ours, release))
     _finish(release, written, rows=pulse.rows, size=pulse.bytes)
 
 
@@ -223,6 +224,9 @@ def sweep() -> int:
     rest = [place for place in folders if place.name.removeprefix(".building-") not in needed]
     store.discard(*rest)
     return len(rest)
+
+
+working_copies.sweeps.append(lambda: sweep())
 
 
 _KINDS = {".md": "text/markdown; charset=utf-8", ".parquet": "application/vnd.apache.parquet"}

@@ -1,13 +1,14 @@
 """The web's side of imports: a file is kept, started, cancelled, and swept away once nobody needs it."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 from django.db.models.expressions import RawSQL
@@ -18,7 +19,7 @@ from annotator.infrastructure.background import heartbeats, messages
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.spreadsheets import csv_lines
-from annotator.infrastructure.storage import artifacts, disk_space, store
+from annotator.infrastructure.storage import artifacts, disk_space, store, working_copies
 from annotator.models import Import, ImportJob, Project, User
 from annotator.reading.in_use import require_in_use
 from annotator.stages.importing import hub_files, samples
@@ -81,6 +82,9 @@ def upload(project: Project, read: Callable[[int], bytes], *, file_name: str, by
     artifacts.require_ours()
     disk_space.require_room()
     require_places(project, 1, now=now)
+    if store.is_remote():
+        # A host with a web server alone has nobody else who removes what a killed process has left.
+        _remove_unneeded(list((Path(settings.ARTIFACTS) / "imports").glob("*")), now=now)
     job = ImportJob.objects.create(
         project=project, requested_by=by, file_name=shown_name(file_name), created_at=now, state=State.UPLOADED
     )
@@ -290,13 +294,20 @@ def sweep(*, now: datetime) -> int:
     # Of jobs that were cancelled while their worker was killed.
     Import.objects.filter(jobs__state__in=(State.CANCELLED, State.FAILED), created=0).delete()
     ImportJob.objects.filter(finished_at__lt=now - KEPT).delete()
-    # The folders are listed before the rows: one that is made meanwhile has its row already.
-    folders = store.places_in("imports")
+    rest = _remove_unneeded(store.places_in("imports"), now=now)
+    named = ImportJob.objects.filter(mapping__has_key="rated_by")
+    named.exclude(pk__in=ImportJob.objects.with_file(now=now)).update(mapping=RawSQL("mapping - 'rated_by'", ()))
+    return rest
+
+
+working_copies.sweeps.append(lambda: sweep(now=database_now()))
+
+
+def _remove_unneeded(folders: Sequence[Path], *, now: datetime) -> int:
+    # The folders were listed before the rows: one that is made meanwhile has its row already.
     needed = {str(pk) for pk in ImportJob.objects.with_file(now=now).values_list("pk", flat=True)}
     rest = [folder for folder in folders if folder.name not in needed]
     store.discard(*rest)
-    named = ImportJob.objects.filter(mapping__has_key="rated_by")
-    named.exclude(pk__in=ImportJob.objects.with_file(now=now)).update(mapping=RawSQL("mapping - 'rated_by'", ()))
     return len(rest)
 
 

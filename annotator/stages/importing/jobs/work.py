@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 
 from django.conf import settings
 from django.db import transaction
@@ -107,7 +108,8 @@ def _fetch(job: ImportJob, *, on_piece: Callable[[], None], now: datetime) -> No
     if job.mapping:
         require_columns(read_mapping(job.mapping), sample.columns)
     job.state = State.UPLOADED if job.fetch_only else job.state
-    store.put(job.directory())
+    with jobs.beating(partial(jobs.beat, job)):
+        store.put(job.directory(), require_ours=partial(jobs.require_ours, job))
     jobs.write(job, file_hash=digest, file_bytes=size, state=job.state)
     job.file_hash, job.file_bytes, job.file_name = digest, size, shown_name(first.name.path)
 
@@ -134,7 +136,9 @@ def _import(job: ImportJob) -> None:
             "other rules. Import the file again: tasks that are in already are recognised."
         )
     jobs.write(job, rules=digest)
-    if not store.bring(file_of(job)).is_file():
+    with jobs.beating(partial(jobs.beat, job)):
+        store.bring(file_of(job))
+    if not file_of(job).is_file():
         if job.tries < jobs.ATTEMPTS:
             raise jobs.FileMissing
         raise Refusal("The file is not where this worker looks for it. Upload it again.", code="not_startable")

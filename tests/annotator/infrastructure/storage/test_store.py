@@ -1,5 +1,6 @@
 """Artifacts in an object store, as two hosts see them: each has a folder of its own."""
 
+import hashlib
 import os
 import threading
 import time
@@ -105,7 +106,7 @@ def test_a_place_that_is_put_again_is_what_it_is_now(host: Host, s3: ObjectStore
     folder = host("one")
     (folder / "gone").unlink()
     store.put(write(folder, changed="4", new="5"))
-    assert len(stored(s3, bucket)) == 3
+    assert (len(stored(s3, bucket)), store.erase_gone(), len(stored(s3, bucket))) == (5, 2, 3)
     host("other")
     assert read(store.bring(elsewhere)) == {"kept": "1", "changed": "4", "new": "5"}
 
@@ -178,7 +179,7 @@ def test_while_the_store_is_away_nothing_changes(
     assert artifacts.problem(artifacts.known_id()) == ""
 
 
-def test_what_is_removed_while_the_store_is_away_is_collected(
+def test_what_is_removed_while_the_store_is_away_is_left_until_it_answers(
     host: Host, s3: ObjectStore, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(_sha256: str) -> None:
@@ -188,11 +189,102 @@ def test_what_is_removed_while_the_store_is_away_is_collected(
     store.put(folder)
     with monkeypatch.context() as patched:
         patched.setattr(object_store, "delete", away)
+        with pytest.raises(object_store.StoreAway):
+            store.remove(folder)
         store.discard(folder)
-    assert (folder.exists(), store.has(folder), len(stored(s3, bucket))) == (False, False, 1)
-    assert store.collect(now=database_now()) == 0, "it may be on its way to its row"
-    assert store.collect(now=database_now() + 2 * store.ORPHANED_AFTER) == 1
+        assert (folder.exists(), store.has(folder), store.is_left(folder)) == (False, False, True)
+        with pytest.raises(object_store.StoreAway):
+            store.erase_gone()
+    assert len(stored(s3, bucket)) == 1
+    store.remove(folder)
+    assert (store.is_left(folder), stored(s3, bucket)) == (False, [])
+
+
+def test_what_is_discarded_is_erased_soon(host: Host, s3: ObjectStore, bucket: str) -> None:
+    folder = write(host("one"), texts="secret", kept="kept")
+    store.put(folder)
+    other = write(folder.with_name("8"), same="kept")
+    store.put(other)
+    store.discard(folder)
+    assert (store.has(folder), store.erase_gone(), len(stored(s3, bucket))) == (False, 2, 1)
+    assert read(store.bring(host("other").with_name("8"))) == {"same": "kept"}
+
+
+def test_what_a_killed_process_has_left_is_erased_after_a_day(host: Host, s3: ObjectStore, bucket: str) -> None:
+    host("one")
+    object_store.upload(hashlib.sha256(b"secret").hexdigest(), b"secret")
+    assert store.erase_orphans(now=database_now()) == 0, "it may be on its way to its row"
+    assert store.erase_orphans(now=database_now() + 2 * store.ORPHANED_AFTER) == 1
     assert stored(s3, bucket) == []
+
+
+def test_what_is_no_longer_ours_is_not_put(host: Host) -> None:
+    class Lost(Exception):
+        pass
+
+    def lost() -> None:
+        raise Lost
+
+    folder = host("one")
+    store.put(write(folder, model="theirs"))
+    with pytest.raises(Lost):
+        store.put(write(folder, model="ours"), require_ours=lost)
+    assert read(store.bring(host("other"))) == {"model": "theirs"}
+
+
+def test_of_a_source_that_is_replaced_meanwhile_the_old_content_is_stored(host: Host) -> None:
+    """As a checkpoint is put from links, while the trainer writes the next one in its place."""
+    place = host("one") / "checkpoint"
+    source = write(place.with_name(".linked"), state="1")
+
+    def trainer_goes_on() -> None:
+        write(place, state="2")
+
+    store.put(place, source=source, require_ours=trainer_goes_on)
+    assert store.is_newer_here(place)
+    assert read(store.bring(place, leave=lambda name: name == "state")) == {"state": "2"}
+    assert read(store.bring(place)) == {"state": "1"}
+    assert not store.is_newer_here(place)
+
+
+def test_an_interrupted_copy_is_known(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(_sha256: str, **_: int) -> bytes:
+        raise object_store.StoreAway
+
+    store.put(write(host("one"), first="1", second="2"))
+    folder = host("other")
+    part_of = object_store.part_of
+    sent: Iterator[Callable[..., bytes]] = iter([part_of, away])
+    monkeypatch.setattr(object_store, "part_of", lambda sha256, **place: next(sent)(sha256, **place))
+    with pytest.raises(object_store.StoreAway):
+        store.bring(folder)
+    assert read(folder) == {"first": "1"}
+    monkeypatch.setattr(object_store, "part_of", part_of)
+    host("one")
+    store.remove(folder.parent.parent.parent / "one" / "runs" / "7")
+    host("other")
+    working_copies.tidy()
+    assert not folder.exists()
+
+
+def test_a_model_in_use_stays_when_its_old_run_goes(host: Host, settings: LazySettings) -> None:
+    settings.ARTIFACTS_CACHE_MB = 0
+    run = write(host("one"), model__weights="weights", log="said")
+    store.put(run)
+    os.utime(working_copies.note_of(run), (1, 1))
+    store.bring(run / "model")
+    working_copies.tidy()
+    assert read(run) == {"model/weights": "weights"}
+
+
+def test_every_host_sweeps_what_it_alone_has(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    swept: list[str] = []
+    monkeypatch.setattr(working_copies, "sweeps", [lambda: 1 / 0, lambda: swept.append("exports")])
+    coming = write(host("one"), **{".coming-1": "half", ".coming-2": "half"})
+    os.utime(coming / ".coming-1", (1, 1))
+    with pytest.raises(ExceptionGroup):
+        working_copies.sweep()
+    assert (swept, list(read(coming))) == (["exports"], [".coming-2"])
 
 
 def test_a_transaction_that_is_rolled_back_removes_nothing(host: Host) -> None:
@@ -305,7 +397,7 @@ def test_without_a_store_the_folder_is_the_truth(settings: LazySettings, tmp_pat
     assert (store.has(folder), store.size_of(folder / "model")) == (True, 7)
     assert store.content_of(folder / "model") == b"weights"
     assert store.bring(folder) == folder
-    assert store.collect(now=database_now() + timedelta(days=9)) == 0
+    assert store.erase_orphans(now=database_now() + timedelta(days=9)) == store.erase_gone() == 0
     store.discard(folder)
     assert (store.has(folder), StoredFile.objects.count()) == (False, 0)
 

@@ -12,7 +12,7 @@ from django.db import transaction
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.db.retries import outlasting_outages
 from annotator.infrastructure.refusals import Refusal
-from annotator.infrastructure.storage import store
+from annotator.infrastructure.storage import store, working_copies
 from annotator.models import Project
 from rewards import announcements
 from rewards.learning.aligning.align_config import BY_SEGMENT
@@ -57,7 +57,8 @@ def carry_out(run: TrainingRun) -> Policy:
         store.bring(snapshot.directory())
         counts = _prepared(run, snapshot)
         owned_runs.write(run, state=RunState.TRAINING, heartbeat_at=database_now())
-        supervise(run, "align", run.directory(), Path(source_of(run.config["policy"])))
+        with working_copies.using(Path(source_of(run.config["policy"]))):
+            supervise(run, "align", run.directory())
         metrics = json.loads((run.directory() / "metrics.json").read_text())
         # The row has the thinned curve.
         metrics["training"].pop("losses", None)
@@ -157,7 +158,8 @@ def judgement(run: TrainingRun, snapshot: Snapshot, champion: RewardModel) -> di
     config = {name: value for name, value in run.config.items() if name not in ("requested", "aspect_weights")}
     places = {"policy": str(run.directory() / "policy"), "reference": source_of(run.config["policy"]), "data": ROWS}
     (folder / "config.json").write_text(json.dumps({**config, **places}))
-    supervise(run, "answer", folder, Path(places["reference"]))
+    with working_copies.using(Path(places["reference"])):
+        supervise(run, "answer", folder)
     answered = json.loads((folder / "metrics.json").read_text())
     rewards = _rewards(run, champion, folder, {row["id"]: row["conversation"] for row in prompts})
     return figures(_answers(folder), rewards) | {
@@ -207,7 +209,8 @@ def _rewards(
     config = {"model": str(model), "threads": run.config.get("threads", 0), "processes": processes}
     (work / "config.json").write_text(json.dumps(config))
     try:
-        supervise(run, "score", work, model)
+        with working_copies.using(model):
+            supervise(run, "score", work)
     except TrainerFailed as failed:
         text = f"The champion, version {champion.version}, could not judge the policy. {failed}"
         raise TrainerFailed(text) from failed

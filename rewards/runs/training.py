@@ -9,7 +9,7 @@ from django.db import transaction
 
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.db.retries import outlasting_outages
-from annotator.infrastructure.storage import store
+from annotator.infrastructure.storage import store, working_copies
 from annotator.models import Project
 from rewards import announcements
 from rewards.evaluation import evaluation, largest_errors
@@ -197,7 +197,8 @@ def _champions_predictions(
     config = {"model": str(model), "data": str(data), **together}
     (work / "config.json").write_text(json.dumps(config))
     try:
-        supervise(run, "evaluate", work, model)
+        with working_copies.using(model):
+            supervise(run, "evaluate", work)
     except TrainerFailed as failed:
         raise TrainerFailed(f"The champion, version {champion.version}, could not be judged. {failed}") from failed
     return _predictions(work / "predictions.jsonl")

@@ -51,7 +51,7 @@ def keep(run: TrainingRun) -> None:
 
 
 @contextmanager
-def mirrored(run: TrainingRun, *places: Path) -> Iterator[None]:
+def mirrored(run: TrainingRun) -> Iterator[None]:
     """Stores each new checkpoint while the block runs, from a thread, and keeps the copies that the run reads."""
     if not store.is_remote():
         yield
@@ -59,8 +59,7 @@ def mirrored(run: TrainingRun, *places: Path) -> Iterator[None]:
     over = threading.Event()
     thread = threading.Thread(target=_follow, args=(run, over), name="checkpoints", daemon=True)
     snapshot = [run.snapshot.directory()] if run.snapshot else []
-    ours = (place for place in places if place.is_relative_to(settings.ARTIFACTS))
-    with working_copies.using(run.directory(), run.directory() / CHECKPOINT, *snapshot, *ours):
+    with working_copies.using(run.directory(), run.directory() / CHECKPOINT, *snapshot):
         thread.start()
         try:
             yield

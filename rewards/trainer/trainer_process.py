@@ -43,11 +43,11 @@ class TookTooLong(Refusal):
     code = "took_too_long"
 
 
-def supervise(run: TrainingRun, verb: str, folder: Path, *reads: Path) -> None:
+def supervise(run: TrainingRun, verb: str, folder: Path) -> None:
     """Runs `python -m rewards.learning VERB`, or a program, in a process group of its own, with a heartbeat on the row.
 
     VERB is the stage function of that name, such as `rewards.learning.train.train`. With TRAIN_LAUNCHER, the operator's
-    command runs it, perhaps on other machines that see the same folder. `reads` are further places that it reads.
+    command runs it, perhaps on other machines that see the same folder.
 
     Raises:
         TrainerFailed, TookTooLong: the run has failed.
@@ -66,7 +66,7 @@ def supervise(run: TrainingRun, verb: str, folder: Path, *reads: Path) -> None:
             start_new_session=True,
             cwd=settings.BASE_DIR,
         )
-    with mirrored(run, *reads):
+    with mirrored(run):
         try:
             _wait(run, process, folder, lambda: before + _tail(log, start))
         finally:

@@ -31,8 +31,8 @@ _in_use: set[Path] = set()
 
 @contextmanager
 def using(*places: Path) -> Iterator[None]:
-    """Keeps the copies of places for as long as this process reads them."""
-    new = set(places) - _in_use
+    """Keeps the copies of places, of those that are among the artifacts, for as long as this process reads them."""
+    new = {place for place in places if place.is_relative_to(settings.ARTIFACTS)} - _in_use
     _in_use.update(new)
     try:
         yield

@@ -91,6 +91,7 @@ INSTALLED_APPS = [
     "rewards.apps.RewardsConfig",
 ]
 MIDDLEWARE = [
+    "annotator.infrastructure.request_logs.RequestIdMiddleware",
     "annotator.infrastructure.web.middleware.HealthHostMiddleware",
     "annotator.infrastructure.web.middleware.NoStoreMiddleware",
     "annotator.body_middleware.BodyLimitMiddleware",
@@ -227,8 +228,9 @@ if "pytest" in sys.modules or DEBUG:
     STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 WHITENOISE_USE_FINDERS = True
 
+LOG_FORMAT = environment.choice("LOG_FORMAT", "text", "json")
 # Without this, Django keeps the tracebacks of its own errors to itself unless DEBUG is on.
-LOGGING = {
+LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "handlers": {"stderr": {"class": "logging.StreamHandler"}},
@@ -237,6 +239,16 @@ LOGGING = {
         "annotator.accounts.logins": {"handlers": ["stderr"], "level": "INFO"},
     },
 }
+if LOG_FORMAT == "json":
+    LOGGING["formatters"] = {"json": {"()": "annotator.infrastructure.request_logs.JsonFormatter"}}
+    LOGGING["handlers"]["stderr"]["formatter"] = "json"
+    LOGGING["root"] = {"handlers": ["stderr"], "level": "WARNING"}
+    LOGGING["loggers"] = {
+        "django": {"level": "ERROR", "handlers": [], "propagate": True},
+        "annotator": {"level": "INFO"},
+        "rewards": {"level": "INFO"},
+        "celery": {"level": "INFO"},
+    }
 
 # REST ------------------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {

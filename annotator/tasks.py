@@ -9,6 +9,7 @@ from annotator.accounts import logins
 from annotator.analysis import figures
 from annotator.analysis.agreement import totals
 from annotator.analysis.quality import assessment
+from annotator.infrastructure import request_logs  # noqa: F401 - it receives signals
 from annotator.infrastructure.background import beat_schedule, failures, heartbeats  # noqa: F401 - beat_schedule receives a signal
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.storage import artifacts, store

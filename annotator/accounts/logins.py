@@ -217,7 +217,7 @@ class Attempt:
             audit.record(action, who, address=self.address, over=full.over, limit=full.most)
         else:
             audit.record(action, who, address=self.address)
-        _log.warning("%s for %s from %s", text, who, self.address)
+        _log.warning("%s for %s from %s", text, who, self.address, extra={"event": action})
 
 
 @contextmanager

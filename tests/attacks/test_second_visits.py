@@ -293,6 +293,8 @@ WITHOUT_A_SECOND_VISIT = {
     "model_version_once_per_project",
     "Policy.run",
     "policy_version_once_per_project",
+    # Put under the lock of its place, and again and again (tests/annotator/infrastructure/storage/test_store.py).
+    "stored_file_once",
 }
 """Rows that nobody can ask for twice, and that no repeated job reaches; the tests of these jobs run them twice."""
 

@@ -87,6 +87,7 @@ LEAVES_NONE = {
     # Leads to a page that changes something, or computes from what is there.
     "command agreement",
     "command migrate",
+    "command store_artifacts",
     "command quality",
     "command verify_model",
     "command write_reward",

@@ -1,5 +1,7 @@
 """Words of a response become evidence for a scale: by keys, by the pointer, kept, taken back, shown to reviewers."""
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -64,6 +66,7 @@ def test_a_letter_and_a_digit_rate_the_scale_with_its_evidence(page: Page) -> No
     expect(page.locator("#response-A .likert").nth(1).locator(":checked")).to_have_count(1)
     assert page.evaluate("CSS.highlights.get('evidence').size") == 1
     page.locator("#response-A .evidence input:not([type=hidden])").fill("Not in May.")
+    expect(page.locator("#response-A .evidence input[type=hidden]")).to_have_value(re.compile("Not in May"))
     page.locator("#response-A .likert [type=radio]").first.evaluate("one => one.focus()")
     page.reload()
     expect(page.locator("#response-A .evidence input:not([type=hidden])")).to_have_value("Not in May.")

@@ -6,12 +6,14 @@ The routes in the settings choose their queues.
 from typing import Any
 
 from celery import Task, shared_task
+from django.conf import settings
 
 from annotator.infrastructure import jobs
 from annotator.infrastructure.background import failures, fitness, heartbeats, messages
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.storage.hidden_paths import without_places
+from annotator.infrastructure.storage.object_store import StoreAway
 from annotator.infrastructure.webhooks import events
 from rewards import announcements, scoring, snapshots
 from rewards.evaluation import evaluation_jobs
@@ -54,7 +56,10 @@ def train(self: "Task[Any, Any]", run_id: int) -> None:
         runs.drop(run, repeated, now=database_now())
         return
     except Refusal as refused:
-        runs.fail(run, str(refused), now=database_now())
+        if isinstance(refused, StoreAway) and run.attempt < settings.RUN_ATTEMPTS:
+            runs.postpone(run, jobs.Postponed(str(refused)))
+        else:
+            runs.fail(run, str(refused), now=database_now())
         return
     except Exception as error:
         runs.fail(run, f"{type(error).__name__}: {error}", now=database_now())

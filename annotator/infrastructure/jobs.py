@@ -30,6 +30,7 @@ from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.stopping import stopping
 from annotator.infrastructure.storage import disk_space, store
 from annotator.infrastructure.storage.hidden_paths import without_places
+from annotator.infrastructure.storage.object_store import StoreAway
 from annotator.models import Project
 from annotator.models.jobs import Job
 
@@ -246,6 +247,10 @@ def _carry_out(kind: JobKind[J], job: J) -> bool:
             kind.hand_on(job)
         return False
     except Refusal as refused:
+        # The store answers others: it may be better the next time, and this attempt counts.
+        if isinstance(refused, StoreAway) and job.tries < ATTEMPTS:
+            owned(job).update(state=kind.postponed_as or job.UNDER_WAY[0])
+            return False
         _fail(kind, job, str(refused), refused.code)
     except (OperationalError, InterfaceError):
         # The database is away: the job stays as it is, and is taken up again when it is back.

@@ -55,6 +55,11 @@ def request(model: RewardModel, file: IO[bytes], *, file_name: str, name: str, b
         raise Refusal(text % {"number": MOST_WAITING}, code="too_many_jobs")
     file_name = get_valid_filename(Path(file_name).name[-100:] or "rows")
     name = (name or evaluation.name_of(file_name))[: evaluation.LONGEST_NAME]
+    if store.is_remote():
+        # A host with a web server alone has nobody else who removes what a killed process has left.
+        here = list((settings.ARTIFACTS / "evaluations").glob("*"))
+        active = {str(pk) for pk in EvaluationJob.objects.active().values_list("pk", flat=True)}
+        store.discard(*(folder for folder in here if folder.name not in active))
     with transaction.atomic():
         job = EvaluationJob.objects.create(reward_model=model, requested_by=by, name=name, file_name=file_name)
         audit.record("evaluation.requested", f"model version {model.version}", project=model.project, file=file_name)

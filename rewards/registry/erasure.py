@@ -144,6 +144,8 @@ working_copies.sweeps.append(lambda: sweep(now=database_now()))
 
 def _sweep_project(project: Project, *, asked: QuerySet[Snapshot], removed: list[Path], now: datetime) -> int:
     for snapshot in asked.filter(project=project).select_related("project"):
+        if not asked.filter(pk=snapshot.pk).exists():
+            continue  # the same labels were taken again meanwhile
         folders = [folder for folder in _folders(snapshot) if store.is_left(folder)]
         if failed := _remove(folders):
             raise NotRemoved(_described(failed))
@@ -160,9 +162,15 @@ def _leftovers() -> Iterator[Path]:
     for name in ("checkpoint", "rows", "judging", "reference", ".*.unfinished"):
         folders = (settings.ARTIFACTS / "runs").glob(f"*/{name}")
         yield from (folder for folder in folders if folder.parent.name in over)
+    here = list((settings.ARTIFACTS / "runs").glob("*")) if store.is_remote() else []
+    known = {str(pk) for pk in TrainingRun.objects.values_list("pk", flat=True)} if here else set()
+    yield from (folder for folder in here if folder.name not in known)
     working = {str(pk) for pk in TrainingRun.objects.active().values_list("pk", flat=True)}
+    for name in ("checkpoint", ".checkpoint-linked"):
+        yield from (run / name for run in here if run.name in known - working and (run / name).exists())
     stored = StoredFile.objects.filter(path__startswith="runs/", path__contains="/checkpoint/", gone=False)
     for run in sorted({path.split("/")[1] for path in stored.values_list("path", flat=True)} - working):
         yield settings.ARTIFACTS / "runs" / run / "checkpoint"
+    judged = store.places_in("evaluations")  # before the rows: one that is made meanwhile has its row already
     active = {str(pk) for pk in EvaluationJob.objects.active().values_list("pk", flat=True)}
-    yield from (folder for folder in store.places_in("evaluations") if folder.name not in active)
+    yield from (folder for folder in judged if folder.name not in active)

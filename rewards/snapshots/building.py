@@ -214,14 +214,13 @@ def _steps(project: Project, now: datetime) -> Generator[Step, None, None]:
             final = settings.ARTIFACTS / path
             (building / "manifest.json").write_text(json.dumps(manifest, indent=2))
             final.parent.mkdir(parents=True, exist_ok=True)
+            store.put(final, source=building)
             try:
                 building.rename(final)
             except OSError:
                 # The same content is there, written before.
                 if not (final / "manifest.json").is_file():
                     raise
-            # A copy of it may lack files.
-            store.put(final, source=building if building.exists() else final)
             yield Step(len(files.tasks), _stored(project, path, manifest, files))
     finally:
         shutil.rmtree(building, ignore_errors=True)

@@ -2,6 +2,7 @@
 
 from contextlib import closing
 from datetime import timedelta
+from functools import partial
 
 from django.db import transaction
 
@@ -47,7 +48,7 @@ def build_waiting() -> int:
 
 
 def _build(job: SnapshotJob) -> None:
-    with closing(steps(job.project, now=database_now())) as built:
+    with jobs.beating(partial(jobs.beat, job)), closing(steps(job.project, now=database_now())) as built:
         for step in built:
             if step.snapshot is None:
                 jobs.require_go_on()

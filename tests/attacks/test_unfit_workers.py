@@ -13,7 +13,8 @@ from annotator.infrastructure import jobs as background_jobs
 from annotator.infrastructure.background import heartbeats, messages
 from annotator.infrastructure.background.heartbeats import QueueHealth
 from annotator.infrastructure.db.clock import database_now
-from annotator.infrastructure.storage import artifacts
+from annotator.infrastructure.storage import artifacts, store
+from annotator.infrastructure.storage.object_store import StoreAway
 from annotator.models import ImportJob, Project, User
 from annotator.outputs.exporting import export_jobs
 from annotator.outputs.exporting.filters import EVERYTHING
@@ -223,3 +224,24 @@ def test_a_lane_is_handed_on_with_its_chunk(
     monkeypatch.setattr(pass_lanes, "scorer_of", lambda _: FakeScorer())
     assert tasks.score_chunk(*sent[-1][1]) > 0
     assert model.scoring_pass.error == ""
+
+
+def test_a_store_that_refuses_one_job_is_tried_as_often_as_a_lost_worker(
+    project: Project, carol: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker is fit, as it sees the installation's mark: the fault may be the job's."""
+
+    def refused(*_: object, **__: object) -> None:
+        raise StoreAway("The object store of the artifacts does not answer.")
+
+    monkeypatch.setattr(store, "put", refused)
+    job = export_jobs.request(
+        project, layout="annotations", format="jsonl", filters=EVERYTHING, by=carol, now=database_now()
+    )
+    seen = []
+    for _ in range(background_jobs.ATTEMPTS):
+        export_jobs.run_waiting()
+        job.refresh_from_db()
+        seen.append(job.state)
+    assert seen == ["waiting", "waiting", "failed"]
+    assert "does not answer" in job.error

@@ -24,7 +24,6 @@ from django.utils.translation import gettext_lazy
 from psycopg.errors import UndefinedTable
 
 from annotator.infrastructure.storage import artifacts
-from annotator.infrastructure.storage.object_store import StoreAway
 
 CONNECT_SECONDS = 2
 """The shortest timeout that PostgreSQL's client library keeps to."""
@@ -146,7 +145,7 @@ def blamed(queues: Collection[str] = ()) -> Iterator[None]:
     except (DatabaseError, InterfaceError, Unfit):
         raise
     except Exception as error:
-        if isinstance(error, StoreAway) or artifacts.problem(artifacts.known_id()):
+        if artifacts.problem(artifacts.known_id()):
             raise Unfit(UnfitReason.ARTIFACTS) from error
         if not queues_have_gpu(queues):
             raise Unfit(UnfitReason.GPU) from error

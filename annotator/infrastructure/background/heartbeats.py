@@ -31,7 +31,7 @@ KEY = "rewardloop:workers"
 ALIVE_FOR_BEATS = 4
 BEATS_A_LOOK = 3
 """A fit worker looks at every third heartbeat whether it still is, an unfit one at each."""
-BEATS_A_SWEEP = 120
+LOOKS_A_SWEEP = 40
 BEATS_A_GPU = 60
 """Looking for a GPU takes seconds of a processor."""
 YIELD_SECONDS = 1.0
@@ -180,7 +180,6 @@ class _Heartbeat(threading.Thread):
                 return
             if look_now or self.unfit or not self._beats % BEATS_A_LOOK:
                 self.look(with_gpu=look_now or self._beats % BEATS_A_GPU == 0)
-                self.tidy()
 
     def look(self, *, with_gpu: bool) -> None:
         """Looks at what the worker needs, and starts or stops consuming where that has changed."""
@@ -198,18 +197,6 @@ class _Heartbeat(threading.Thread):
             # In the worker's own loop, to which its connection belongs; a solo worker gets there between two tasks.
             self._consumer.call_soon(change, queue)
 
-    def tidy(self) -> None:
-        """Removes this host's copies of artifacts that were erased elsewhere, or that it has no room for."""
-        try:
-            if store.is_remote():
-                working_copies.tidy()
-                if not self.unfit and self._beats % BEATS_A_SWEEP < BEATS_A_LOOK:
-                    working_copies.sweep()
-        except Exception:  # noqa: BLE001  the next beats must come, whatever is amiss with a file or the database
-            _log.exception("the copies of the artifacts cannot be tidied")
-        finally:
-            database.close()
-
     def stop(self) -> None:
         self.stopped.set()
         self.wanted.set()
@@ -220,7 +207,35 @@ class _Heartbeat(threading.Thread):
             _log.warning("could not sign off: %s", down)
 
 
-_beating: list[_Heartbeat] = []
+class _Tidying(threading.Thread):
+    """Removes this host's copies of artifacts that were erased elsewhere, or that it has no room for.
+
+    It is no part of the heartbeat, which must not wait for a disk or the database.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(name="copies of artifacts", daemon=True)
+        self.stopped = threading.Event()
+
+    def run(self) -> None:
+        number = 0
+        while not self.stopped.wait(BEATS_A_LOOK * settings.WORKER_HEARTBEAT_SECONDS):
+            number += 1
+            try:
+                artifacts.require_ours()
+                working_copies.tidy()
+                if number % LOOKS_A_SWEEP == 1:
+                    working_copies.sweep()
+            except Exception as error:  # noqa: BLE001  the next turn must come, whatever is amiss with a file or the database
+                _log.warning("the copies of the artifacts cannot be tidied now: %s", error)
+            finally:
+                database.close()
+
+    def stop(self) -> None:
+        self.stopped.set()
+
+
+_beating: list[_Heartbeat | _Tidying] = []
 
 
 def takes_work() -> bool:
@@ -238,7 +253,8 @@ def takes_work() -> bool:
 def look_now() -> None:
     """Has this worker look at once whether it is fit. A job asks for it whose worker was not."""
     for thread in _beating:
-        thread.wanted.set()
+        if isinstance(thread, _Heartbeat):
+            thread.wanted.set()
 
 
 def hand_on(task: str, arguments: Sequence[int], **options: Any) -> None:
@@ -262,6 +278,10 @@ def _start(sender: Any, **_: Any) -> None:
     # Before the first message is read.
     thread.look(with_gpu=True)
     thread.start()
+    if store.is_remote():
+        tidying = _Tidying()
+        _beating.append(tidying)
+        tidying.start()
 
 
 @worker_shutting_down.connect

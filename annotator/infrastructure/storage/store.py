@@ -24,13 +24,13 @@ from typing import IO
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection, transaction
 from django.db.models import Q, QuerySet
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotator.infrastructure.db.clock import database_now
 from annotator.infrastructure.db.locks import waiting_transaction_lock
 from annotator.infrastructure.refusals import Refusal
 from annotator.infrastructure.storage import disk_space, object_store, working_copies
-from annotator.infrastructure.storage.object_store import PART
+from annotator.infrastructure.storage.object_store import PART, StoreAway
 from annotator.infrastructure.storage.working_copies import name_of
 from annotator.models import StoredFile
 from annotator.models.jobs import removers
@@ -38,6 +38,7 @@ from annotator.models.jobs import removers
 ORPHANED_AFTER = timedelta(days=1)
 OF_WORK = ("checkpoint", "reference", "rows", "judging")
 """Folders of a run that it needs only while it is under way. Rows and answers are people's texts."""
+_DAMAGED = gettext_lazy("The object store holds another content of %(file)s than was put there.")
 _LEAST_READ = _MOST_HELD = 1 << 20
 _AT_ONCE = 1000
 Leave = Callable[[str], bool]
@@ -183,12 +184,12 @@ def bring(place: Path, *, leave: Leave = _nothing) -> Path:
     if not is_remote():
         return place
     rows = [row for row in _files(place) if not _is_left_out(place, row, leave)]
-    missing = [row for row in rows if not _is_same(_path_of(row), row)]
-    if missing:
-        disk_space.require_room(extra=sum(row.bytes for row in missing))
     if rows:
         # Before the copies are there: whoever is killed meanwhile leaves none that nobody knows of.
         working_copies.note(place, {row.path: _nanoseconds(row.stored_at) for row in rows})
+    missing = [row for row in rows if not _is_same(_path_of(row), row)]
+    if missing:
+        disk_space.require_room(extra=sum(row.bytes for row in missing))
     for row in missing:
         _download(row, _path_of(row))
     return place
@@ -233,8 +234,7 @@ def _download(row: StoredFile, path: Path) -> None:
                 digest.update(part)
                 file.write(part)
         if digest.hexdigest() != row.sha256:
-            text = _("The object store holds another content of %(file)s than was put there.")
-            raise Damaged(text % {"file": row.path})
+            raise Damaged(_DAMAGED % {"file": row.path})
         _date(Path(unfinished), row)
         Path(unfinished).replace(path)
     finally:
@@ -253,6 +253,7 @@ class _Content:
     sha256: str
     size: int
     file: Path | bytes  # a small file is held: it may grow meanwhile
+    stamp: tuple[int, int, int] = (0, 0, 0)
 
 
 def put(place: Path, *, leave: Leave = _nothing, source: Path | None = None, require_ours: Check | None = None) -> None:
@@ -270,9 +271,11 @@ def put(place: Path, *, leave: Leave = _nothing, source: Path | None = None, req
     source, began = source or place, database_now()
     paths = {name_of(place / path.relative_to(source)): path for path in _walk(source, leave)}
     contents = {name: _read(path) for name, path in paths.items()}
-    for content in contents.values():
-        if not object_store.holds(content.sha256):
-            object_store.upload(content.sha256, content.file)
+    if require_ours:
+        with transaction.atomic():
+            require_ours()
+    for name, content in contents.items():
+        _upload(name, content)
     rows = _write_rows(place, contents, began, leave=leave, require_ours=require_ours)
     working_copies.note(place, {row.path: _nanoseconds(row.stored_at) for row in rows})
     for row in rows:
@@ -290,10 +293,9 @@ def _write_rows(
     if require_ours:
         require_ours()
     _lock({content.sha256 for content in contents.values()})
-    for content in contents.values():
+    for name, content in contents.items():
         # Whoever deleted the last row of this content meanwhile has deleted the content.
-        if not object_store.holds(content.sha256):
-            object_store.upload(content.sha256, content.file)
+        _upload(name, content)
     before = [row for row in _files(place) if not _is_left_out(place, row, leave)]
     gone = [row.pk for row in before if row.path not in contents or contents[row.path].sha256 != row.sha256]
     StoredFile.objects.filter(pk__in=gone).update(gone=True)
@@ -304,6 +306,21 @@ def _write_rows(
     # What is there as it is keeps its time.
     StoredFile.objects.bulk_create(rows, ignore_conflicts=True)
     return list(_files(place))
+
+
+def _upload(name: str, content: _Content) -> None:
+    """Stores the content, if it is not there. Raises Damaged where its file was written to since it was hashed."""
+    if object_store.holds(content.sha256):
+        return
+    object_store.upload(content.sha256, content.file)
+    if isinstance(content.file, Path) and _stamp(content.file) != content.stamp:
+        _erase([content.sha256])
+        raise Damaged(_DAMAGED % {"file": name})
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    about = path.stat()
+    return about.st_ino, about.st_size, about.st_mtime_ns
 
 
 def _walk(source: Path, leave: Callable[[str], bool]) -> Iterator[Path]:
@@ -319,8 +336,9 @@ def _read(path: Path) -> _Content:
     if path.stat().st_size <= _MOST_HELD:
         held = path.read_bytes()
         return _Content(hashlib.sha256(held).hexdigest(), len(held), held)
+    stamp = _stamp(path)
     with path.open("rb") as file:
-        return _Content(hashlib.file_digest(file, "sha256").hexdigest(), os.fstat(file.fileno()).st_size, path)
+        return _Content(hashlib.file_digest(file, "sha256").hexdigest(), stamp[1], path, stamp)
 
 
 def _lock(hashes: Iterable[str]) -> None:
@@ -378,14 +396,23 @@ removers.append(discard)
 
 
 def _erase(hashes: Iterable[str]) -> None:
-    """Deletes the contents that only files that are gone have, and then these files' rows."""
+    """Deletes the contents that only files that are gone have, and then these files' rows.
+
+    One that cannot be deleted keeps no other from it; the first one's StoreAway is raised at the end.
+    """
+    failed = []
     for sha256 in sorted(hashes):
-        with transaction.atomic():
-            _lock([sha256])
-            rows = StoredFile.objects.filter(sha256=sha256)
-            if not rows.filter(gone=False).exists():
-                object_store.delete(sha256)
-            rows.filter(gone=True).delete()
+        try:
+            with transaction.atomic():
+                _lock([sha256])
+                rows = StoredFile.objects.filter(sha256=sha256)
+                if not rows.filter(gone=False).exists():
+                    object_store.delete(sha256)
+                rows.filter(gone=True).delete()
+        except StoreAway as away:
+            failed.append(away)
+    if failed:
+        raise failed[0]
 
 
 def erase_gone() -> int:

@@ -137,7 +137,7 @@ def tidy() -> int:
         here.update(StoredFile.objects.filter(path__in=noted, gone=False).values_list("path", flat=True))
     removed = 0
     for file, noted in copies.items():
-        if gone := _drop(noted, but=here):
+        if _is_as_of(file, used[file]) and (gone := _drop(noted, but=here)):
             _keep(file, {name: given for name, given in noted.items() if name in here}, used[file])
             removed += gone
     return removed + _make_room({file: _noted_in(file) for file in used}, used)
@@ -156,10 +156,19 @@ def _make_room(copies: Mapping[Path, Mapping[str, int]], used: Mapping[Path, flo
     for file in sorted(copies.keys() - young, key=lambda file: used[file]):
         if total <= settings.ARTIFACTS_CACHE_MB * 10**6:
             break
+        if not _is_as_of(file, used[file]):
+            continue
         removed += _drop(copies[file], but=needed)
         total -= sum(sizes.pop(name, 0) for name in copies[file] if name not in needed)
         _keep(file, {name: given for name, given in copies[file].items() if name in needed}, used[file])
     return removed
+
+
+def _is_as_of(file: Path, used: float) -> bool:
+    """Returns whether nobody has used the copies of a note since they were looked at."""
+    with suppress(OSError):
+        return file.stat().st_mtime == used
+    return False
 
 
 def _keep(file: Path, copies: Mapping[str, int], used: float) -> None:

@@ -51,12 +51,15 @@ class Command(ProjectCommand):
             target = _empty_folder(options["to"])
             release = _release(project, options)
             folder = store.bring(release_jobs.folder_of(release, None))
-            self.stdout.write(f"release {release.number}: {folder}")
-            if target:
-                shutil.copytree(folder, target, dirs_exist_ok=True)
-                self.stdout.write(f"copied to {target}")
-            if options["push"]:
-                self.stdout.write(hub_pushes.push(release, options["push"], public=options["public"]))
+            try:
+                self.stdout.write(f"release {release.number}: {folder}")
+                if target:
+                    shutil.copytree(folder, target, dirs_exist_ok=True)
+                    self.stdout.write(f"copied to {target}")
+                if options["push"]:
+                    self.stdout.write(hub_pushes.push(release, options["push"], public=options["public"]))
+            finally:
+                store.forget_here(folder)  # this host may have no worker that tidies
         except OSError as error:
             raise CommandError(f"{error.filename or options['to']} cannot be written: {error.strerror}.") from error
 

@@ -247,6 +247,41 @@ def test_of_a_source_that_is_replaced_meanwhile_the_old_content_is_stored(host: 
     assert not store.is_newer_here(place)
 
 
+def test_a_file_that_is_written_to_while_it_is_sent_is_not_stored(
+    host: Host, s3: ObjectStore, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write(host("one"), log=b"x" * (2 << 20))
+    upload = object_store.upload
+
+    def meanwhile(sha256: str, file: Path | bytes) -> None:
+        write(folder, log=b"y" * (2 << 20))
+        upload(sha256, file)
+
+    monkeypatch.setattr(object_store, "upload", meanwhile)
+    with pytest.raises(store.Damaged):
+        store.put(folder)
+    assert (stored(s3, bucket), store.has(folder)) == ([], False)
+
+
+def test_one_content_that_cannot_be_deleted_keeps_no_other(
+    host: Host, s3: ObjectStore, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = min(hashlib.sha256(content).hexdigest() for content in (b"1", b"2"))
+    delete = object_store.delete
+
+    def refused(sha256: str) -> None:
+        if sha256 == held:
+            raise object_store.StoreAway
+        delete(sha256)
+
+    folder = write(host("one"), first="1", second="2")
+    store.put(folder)
+    monkeypatch.setattr(object_store, "delete", refused)
+    with pytest.raises(object_store.StoreAway):
+        store.remove(folder)
+    assert stored(s3, bucket) == [held]
+
+
 def test_an_interrupted_copy_is_known(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     def away(_sha256: str, **_: int) -> bytes:
         raise object_store.StoreAway

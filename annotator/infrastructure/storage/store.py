@@ -74,11 +74,11 @@ def is_remote() -> bool:
 # What a place holds ----------------------------------------------------------------------------------------
 
 
-def _files(*places: Path) -> QuerySet[StoredFile]:
+def _files(*places: Path, gone: bool = False) -> QuerySet[StoredFile]:
     wanted = Q(pk__in=())
     for place in places:
         wanted |= Q(path=name_of(place)) | Q(path__startswith=f"{name_of(place)}/")
-    return StoredFile.objects.filter(wanted, gone=False)
+    return StoredFile.objects.filter(wanted, gone=gone)
 
 
 def _row(path: Path) -> StoredFile | None:
@@ -93,12 +93,7 @@ def has(place: Path) -> bool:
 
 def is_left(place: Path) -> bool:
     """Returns whether anything of a file or folder is left, here or in the store, readable or not."""
-    return place.exists() or (is_remote() and (_files(place).exists() or _gone(place).exists()))
-
-
-def _gone(place: Path) -> QuerySet[StoredFile]:
-    name = name_of(place)
-    return StoredFile.objects.filter(Q(path=name) | Q(path__startswith=f"{name}/"), gone=True)
+    return place.exists() or (is_remote() and (_files(place).exists() or _files(place, gone=True).exists()))
 
 
 def size_of(path: Path) -> int:
@@ -371,7 +366,7 @@ def remove(*places: Path) -> None:
     _forget(*places)
     # In a transaction that is rolled back the rows come back, and need their contents: then `erase_gone` does it.
     for place in places if not connection.in_atomic_block else ():
-        _erase(set(_gone(place).values_list("sha256", flat=True)))
+        _erase(set(_files(place, gone=True).values_list("sha256", flat=True)))
 
 
 def discard(*places: Path) -> None:

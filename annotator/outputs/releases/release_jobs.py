@@ -226,7 +226,7 @@ def sweep() -> int:
     return len(rest)
 
 
-working_copies.sweeps.append(lambda: sweep())
+working_copies.sweeps.append(sweep)
 
 
 _KINDS = {".md": "text/markdown; charset=utf-8", ".parquet": "application/vnd.apache.parquet"}
